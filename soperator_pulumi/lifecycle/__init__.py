@@ -1,4 +1,4 @@
-"""Resources of Pulumi that act on a live cluster: thin adapters over `operations`.
+"""Pulumi resources that act on a live cluster: thin adapters over `operations`.
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:Associations`, `:ConfigFiles`, `:NodesReady`,
 `:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`, `:InstalledParts`,

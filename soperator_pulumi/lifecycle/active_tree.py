@@ -1,4 +1,4 @@
-"""The resource that has new jobs and logins enter the wanted tree of the jail, after all other resources.
+"""The resource that makes new jobs and logins enter the wanted tree of the jail. It follows all other resources.
 
 `operations.jail` does the work. The diff compares with the live jail.
 """
@@ -22,36 +22,36 @@ from soperator_pulumi.operations.progress import MachineClock, report
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with whole numbers as integers: Pulumi sends floats, which Kubernetes refuses."""
+    """Return a tree of values with whole numbers as integers: Pulumi sends floats, which Kubernetes rejects."""
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
+        return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole(each) for each in value]
+        return [_whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class ActiveTreeInputs(ClusterRef):
-    """The tree that is to be active, and the treatment of the others. Numbers arrive as floats."""
+    """The tree that is to be active, and how many others to keep. Numbers arrive as floats."""
 
     tree: str
     populated: str
-    """The tree that this deployment fills itself."""
+    """The tree that this deployment fills."""
     source: str
     """Image or tarball that fills it."""
     keep_trees: int
     changes: str
     timeout_seconds: float = STUCK_SECONDS
-    """Time for the pods that work on the trees to get a machine and an image. A state of before has none."""
+    """Time for the pods that work on the trees to get a machine and an image. Older states have no value."""
     labels: dict[str, str]
     annotations: dict[str, str]
     template: Annotated[dict[str, Any], BeforeValidator(_whole)]
 
 
 class ActiveTreeProvider(PinnedProvider):
-    """Switch on create and update. Delete removes Jobs that worked on trees, and no tree."""
+    """Switch trees on create and update. Delete removes the Jobs that worked on trees, but no tree."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with the live jail, and report the switch to come: the active tree and the next one."""
+        """Compare with the live jail, and report the coming switch: the active tree and the next one."""
         if has_unknown(news):
             return DiffResult(changes=True)
         inputs = ActiveTreeInputs.model_validate(news)
@@ -60,7 +60,7 @@ class ActiveTreeProvider(PinnedProvider):
         try:
             trees = self._jail(news, inputs).trees()
         except (JailError, KubernetesError, TransportError) as error:
-            report(f"jail: it is not known which tree is active: {error}")
+            report(f"jail: cannot read which tree is active: {error}")
             return DiffResult(changes=True)
         active = active_of(trees)
         if active is not None and active.tree == inputs.tree:
@@ -69,7 +69,7 @@ class ActiveTreeProvider(PinnedProvider):
         return DiffResult(changes=True)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Switch, unless the wanted tree is active: the first tree is active once it is filled."""
+        """Switch, unless the wanted tree is active already: the first tree becomes active when it is filled."""
         self._put(props)
         return CreateResult(f"{props['namespace']}/jail", {**props})
 
@@ -91,11 +91,11 @@ class ActiveTreeProvider(PinnedProvider):
         trees = jail.trees()
         to, active = find_tree(trees, inputs.tree), active_of(trees)
         if not to.active:
-            if before is None:  # else the diff has reported it
+            if before is None:  # otherwise the diff has reported it
                 report(f"jail: {active or 'no tree'} -> {to}")
             jail.switch(to, inputs.changes)
             if not find_tree(jail.trees(), inputs.tree).active:
-                raise JailError(f"jail: it was switched to {to}, and then to another tree by somebody else. Run again.")
+                raise JailError(f"jail: after the switch to {to}, another run switched to another tree. Run again.")
             report(f"jail: new jobs enter {to}")
         jail.await_logins(inputs.tree)
         if not to.active or (before is not None and _kept(before) != _kept(props)):
@@ -116,15 +116,15 @@ class ActiveTreeProvider(PinnedProvider):
 
 
 def _kept(props: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the inputs that decide which trees stay: after a change in them, old trees are removed."""
+    """Return the inputs that decide which trees to keep: after a change of them, old trees are removed."""
     return props["tree"], int(props["keep_trees"])
 
 
 def _next(inputs: ActiveTreeInputs, trees: tuple[Tree, ...]) -> Tree:
-    """Return the wanted tree. A tree that this deployment fills may not exist yet; any other must.
+    """Return the wanted tree. Only a tree that this deployment fills may be missing.
 
     Raises:
-        JailError: the tree does not exist; with those that do.
+        JailError: the tree does not exist; the message lists those that do.
     """
     if inputs.tree == inputs.populated:
         return Tree(tree=inputs.tree, source=inputs.source)

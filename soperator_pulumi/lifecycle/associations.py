@@ -1,4 +1,4 @@
-"""The cluster, the accounts and the users of the spec in the accounting database. Delete removes nothing from it."""
+"""The spec's cluster, accounts and users in the accounting database. Delete removes nothing from it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,16 +26,16 @@ class AssociationsInputs(ClusterRef):
     """Slurm's name of the cluster."""
     accounts: list[str]
     users: dict[str, list[str]]
-    """Accounts of each user, the default one first."""
+    """Accounts of users, by user; the default account comes first."""
 
     @property
     def wanted(self) -> WantedAssociations:
-        """The accounts and users alone."""
+        """Accounts and users, without the connection."""
         return WantedAssociations(self.accounts, self.users)
 
 
 class AssociationsProvider(LiveProvider):
-    """Add on create and update what the database does not have."""
+    """Add what is missing from the database on create and update."""
 
     def diff(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare the spec with the live database."""
@@ -45,19 +45,19 @@ class AssociationsProvider(LiveProvider):
         try:
             found = inputs.wanted.missing(self._sacctmgr(inputs, news))
         except (KubernetesError, SlurmError, TransportError) as error:
-            report(f"accounting: the database cannot be looked at: {error}")
+            report(f"accounting: cannot read the database: {error}")
             return DiffResult(changes=True)
         for line in found.lines():
             report(line)
         return DiffResult(changes=not found.is_empty)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Add what is missing."""
+        """Add what is missing from the database."""
         self._add(props)
         return CreateResult(f"{props['namespace']}/{props['cluster_name']}", {**props})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Add what is missing."""
+        """Add what is missing from the database."""
         self._add(news)
         return UpdateResult({**news})
 
@@ -71,7 +71,7 @@ class AssociationsProvider(LiveProvider):
 
 
 class Associations(LiveResource, module="soperator", name="Associations"):
-    """The cluster, the accounts and the users of the spec in the accounting database."""
+    """The spec's cluster, accounts and users in the accounting database."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Associations(LiveResource, module="soperator", name="Associations"):
             cluster: The cluster.
             cluster_name: Slurm's name of the cluster.
             accounts: Accounts of the spec.
-            users: Accounts of each user of the spec, the default one first.
+            users: Accounts of the spec's users, by user; the default account comes first.
             opts: Options of the resource.
         """
         inputs = {

@@ -1,7 +1,7 @@
-"""The resource that owns a ConfigMap of configuration files and changes it as a transaction.
+"""The resource that owns a ConfigMap of configuration files and changes it in a transaction.
 
-`operations.configuration` does the work. The diff compares with the live object and reports changed lines; of a Secret,
-whose files `SecretFiles` owns, the keys alone.
+`operations.configuration` does the work. The diff compares with the live object and reports changed lines; for a
+Secret, whose files `SecretFiles` owns, only the changed keys.
 """
 
 import secrets
@@ -15,6 +15,7 @@ from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
+from soperator_pulumi.operations.configuration.accounting_change import effect_of_another_database, effect_of_switch
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.concealed import Concealed, changed_keys
 from soperator_pulumi.operations.configuration.desired_files import (
@@ -24,7 +25,6 @@ from soperator_pulumi.operations.configuration.desired_files import (
     Reader,
     differences,
 )
-from soperator_pulumi.operations.configuration.records_fate import fate_at_a_switch, fate_at_another_database
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.slurmdbd import Slurmdbd
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
@@ -33,7 +33,8 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, Report, report
 
 KNOWN_GOOD = "known_good"
-"""Output with the files of the last successful run; a refresh sets `files` to the live ones, and leaves this."""
+"""Output with the files of the last successful run; a refresh sets `files` to the live ones, and leaves this
+unchanged."""
 
 
 class ConfigFilesProvider(PinnedProvider):
@@ -50,7 +51,7 @@ class ConfigFilesProvider(PinnedProvider):
         try:
             live = _live(self.pinned_kube(news), desired)
         except KubernetesError as error:
-            report(f"{desired.name}: cannot be compared with the live files: {hidden.text(str(error))}")
+            report(f"{desired.name}: cannot compare with the live files: {hidden.text(str(error))}")
             return DiffResult(changes=True)
         before = {} if live is None else live.files
         lines = changed_keys if desired.is_secret else differences
@@ -59,37 +60,37 @@ class ConfigFilesProvider(PinnedProvider):
         if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
         if live is not None and live.files == desired.files:
-            report(f"{desired.name}: an interrupted change is completed")
+            report(f"{desired.name}: completes an interrupted change")
         return DiffResult(changes=True)
 
     def _against(self, news: Mapping[str, Any], desired: DesiredFiles, before: Mapping[str, str]) -> Iterator[str]:
-        """Yield the fate of accounting's records, and the reason against a change of Slurm's files now."""
-        if desired.after_sync is AfterSync.SLURMDBD and (fate := fate_at_another_database(before, desired.files)):
+        """Yield what happens to accounting's records, and why Slurm's files cannot be changed now."""
+        if desired.after_sync is AfterSync.SLURMDBD and (fate := effect_of_another_database(before, desired.files)):
             yield f"{desired.name}: {fate}"
         if desired.after_sync is not AfterSync.SLURM or not before:
             return
-        if fate := fate_at_a_switch(before, desired.files):
+        if fate := effect_of_switch(before, desired.files):
             yield f"{desired.name}: {fate}"
         slurmctld = Slurmctld(self.kube(news), desired.namespace, desired.selector, report, MachineClock())
         try:
             reason = slurmctld.refusal(before, desired.files)
         except (KubernetesError, SlurmError, TransportError) as error:
-            reason = f"It is not known whether jobs would be lost: {error}"
+            reason = f"Cannot check whether jobs would be lost: {error}"
         if reason:
             yield f"{desired.name}: would be refused now. {reason}"
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Apply the object. Pods that read it already, after a killed run, get it as in an update."""
+        """Apply the object. If pods already read it, after a killed run, apply it as an update."""
         desired = DesiredFiles.model_validate(props)
         id_ = f"{desired.namespace}/{desired.name}/{secrets.token_hex(4)}"
         _put(self.pinned_kube(props), desired.by(id_))
         return CreateResult(id_, _outputs(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return the live files. They count as gone where the user has given up the namespace.
+        """Return the live files; none if the user has given up the namespace.
 
         Raises:
-            KubernetesError: the namespace is missing, or another one: this may be a wrong cluster.
+            KubernetesError: the namespace is missing, or has another UID: this may be the wrong cluster.
         """
         if ClusterRef.model_validate(props).given_up(self.kube(props)):
             return ReadResult("", {})
@@ -100,13 +101,13 @@ class ConfigFilesProvider(PinnedProvider):
         return ReadResult(id_, {**props, "files": live.files})
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Change the files as a transaction, and record them where it succeeds."""
+        """Change the files in a transaction, and record them if it succeeds."""
         desired = DesiredFiles.model_validate(news)
         _put(self.pinned_kube(news), desired.by(id_), olds[KNOWN_GOOD])
         return UpdateResult(_outputs(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        """Delete the object. A replaced resource leaves that of its successor, which has the same name."""
+        """Delete the object. A replaced resource leaves its successor's object, which has the same name."""
         recorded = DesiredFiles.model_validate(props)
         kube = self.recorded_kube(props)
         live = _live(kube, recorded)
@@ -124,7 +125,7 @@ def _live(kube: Kube, desired: DesiredFiles) -> LiveFiles | None:
 
 
 def _put(kube: Kube, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
-    """Bring the files into force, and show no value of a Secret meanwhile."""
+    """Make the files effective, without showing values of a Secret in messages."""
     hidden = Concealed()
     if desired.is_secret:
         live = _live(kube, desired)
@@ -145,7 +146,7 @@ def _transaction(kube: Kube, desired: DesiredFiles, shown: Report) -> Transactio
 
 
 class ConfigFiles(LiveResource, module="soperator", name="ConfigFiles"):
-    """A ConfigMap whose files are in force when the resource is up to date."""
+    """A ConfigMap whose files are in effect when the resource is up to date."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Inputs that name the cluster of a resource of ours, and the way by which its provider finds it again."""
+"""Inputs that identify the cluster of a resource, and access to it for the resource's provider."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ KUBECONFIG = "kubeconfig"
 CONTEXT = "context"
 
 _NAMESPACES = ("soperator", "kubernetes")
-"""Namespaces of the stack's configuration that may have an access: ours, then that of Pulumi's Kubernetes resources."""
+"""Namespaces of the stack's configuration that may set the access: `soperator` comes before `kubernetes`."""
 
 
 class AccessArgs(TypedDict, total=False):
@@ -27,15 +27,15 @@ class AccessArgs(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class KubernetesAccess:
-    """Access to a Kubernetes as the program gives it: none, to use the ambient KUBECONFIG."""
+    """Access to a Kubernetes as given by the program; empty to use the ambient KUBECONFIG."""
 
     kubeconfig: pulumi.Input[str] | None = field(default=None, repr=False)
-    """Content of a kubeconfig file, or the path of one. It holds credentials: a printed handle leaves it out."""
+    """Content or path of a kubeconfig file. As it holds credentials, the repr leaves it out."""
     context: pulumi.Input[str] | None = None
-    """A context in it."""
+    """A context in the kubeconfig."""
 
     def __bool__(self) -> bool:
-        """Return True where anything is given."""
+        """Return True if anything is given."""
         return self.kubeconfig is not None or self.context is not None
 
     def inputs(self) -> dict[str, pulumi.Input[str] | None]:
@@ -43,34 +43,34 @@ class KubernetesAccess:
         return {KUBECONFIG: self.secret_kubeconfig(), CONTEXT: self.context}
 
     def secret_kubeconfig(self) -> pulumi.Output[str] | None:
-        """Return the kubeconfig as a secret, which Pulumi encrypts in its state, whichever resource it is given to."""
+        """Return the kubeconfig as a secret, so that Pulumi encrypts it in the state of any resource."""
         return None if self.kubeconfig is None else pulumi.Output.secret(self.kubeconfig)
 
     def with_configured_access(self) -> "KubernetesAccess":
-        """Return the access in the stack's configuration, where the program gives none.
+        """Return this access, or the one in the stack's configuration if the program gives none.
 
-        A plugin sees no configuration of the stack; the SDK's server of dynamic resources does, in `access`.
+        A plugin cannot read the stack's configuration. The SDK's server of dynamic resources can; see `access`.
         """
         return self or _configured_access()
 
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """Handle of one Slurm cluster in a Kubernetes, for every resource that acts on it while it lives.
+    """Handle of a Slurm cluster in a Kubernetes, for resources that act on the running cluster.
 
-    `SlurmCluster.connection` is the handle of that cluster, for resources of other programs as well.
+    `SlurmCluster.connection` returns it, also for resources of other programs.
     """
 
     access: KubernetesAccess
     namespace: str
     owner: str
-    """Stack and component that the cluster belongs to, as on its objects and in the reasons of its drains."""
+    """Stack and component that own the cluster, as written on its objects and in the reasons of its drains."""
     component: pulumi.Input[str]
     """URN of the cluster's component."""
     selector: Mapping[str, str]
-    """Labels of the pods that a resource is about: all of the cluster, unless narrowed by `pods`."""
+    """Labels of the pods that a resource is about: all of the cluster, unless `pods` narrows them."""
     namespace_uid: pulumi.Input[str] | None = None
-    """UID of the namespace: another one of the same name is not acted on. None to record the one that is found."""
+    """UID of the namespace: no resource acts on another namespace of the same name. None to record the current one."""
 
     def pods(self, selector: Mapping[str, str]) -> "ClusterConnection":
         """Return the handle for the pods with these labels."""
@@ -81,11 +81,11 @@ class ClusterConnection:
         return replace(self, namespace_uid=namespace_uid)
 
     def with_configured_access(self) -> "ClusterConnection":
-        """Return the handle with the access in the stack's configuration, where the program gives none."""
+        """Return the handle with the access in the stack's configuration, if the program gives none."""
         return replace(self, access=self.access.with_configured_access())
 
     def inputs(self) -> dict[str, Any]:
-        """Return the inputs of a resource, as `ClusterRef` reads them."""
+        """Return the inputs of a resource, in the form that `ClusterRef` reads."""
         return {
             "namespace": self.namespace,
             "namespace_uid": self.namespace_uid,
@@ -97,7 +97,7 @@ class ClusterConnection:
 
 
 def _configured_access() -> KubernetesAccess:
-    """Return the access in the configuration of the stack whose program runs, in the order of `access`."""
+    """Return the access in the running program's stack configuration, in the order that `access` uses."""
     for namespace in _NAMESPACES:
         config = pulumi.Config(namespace)
         if found := KubernetesAccess(config.get_secret(KUBECONFIG), config.get(CONTEXT)):
@@ -106,21 +106,21 @@ def _configured_access() -> KubernetesAccess:
 
 
 def access(props: Mapping[str, Any], config: Config | None) -> Access:
-    """Return how to reach the cluster of a resource with these inputs or outputs.
+    """Return the access to the cluster of a resource with these inputs or outputs.
 
-    Where they give none, the stack's `soperator:kubeconfig` and `soperator:context` hold; then
-    `kubernetes:kubeconfig` and `kubernetes:context`, which choose the cluster of Pulumi's own Kubernetes resources as
-    well; and else the ambient KUBECONFIG.
+    The first of these that is set applies: the inputs, the stack's `soperator:kubeconfig` and `soperator:context`, its
+    `kubernetes:kubeconfig` and `kubernetes:context`, which also apply to Pulumi's own Kubernetes resources, and the
+    ambient KUBECONFIG.
     """
     order = [_given(props), *(_configured(config, namespace) for namespace in _NAMESPACES)]
-    return next((each for each in order if each != Access()), Access())
+    return next((access for access in order if access != Access()), Access())
 
 
 def with_newest_access(recorded: Mapping[str, Any], config: Config | None) -> dict[str, Any]:
-    """Return outputs as they were recorded, with the newest access to the same cluster that is known.
+    """Return recorded outputs with the newest known access to the same cluster.
 
-    Credentials that were recorded may have expired: those in the stack's `soperator:kubeconfig` take their place where
-    that names the same API server. A cluster that was given access to another one keeps it: a program may have several.
+    Recorded credentials may have expired: those in the stack's `soperator:kubeconfig` replace them if they are for the
+    same API server. A cluster with access to another server keeps it, as a program may have several clusters.
     """
     configured, known = _configured(config, _NAMESPACES[0]), _given(recorded)
     server = configured.server()

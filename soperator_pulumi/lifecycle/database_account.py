@@ -1,8 +1,8 @@
-"""The resource that changes the password of slurmdbd's account in the cluster's own database without a lost record.
+"""The resource that changes the password of slurmdbd's account in the cluster's own database without losing records.
 
-Two of them stand around slurmdbd.conf: the first has the account accept the new password beside the former one, then
-slurmdbd changes to it, and the second removes the former one. Each looks at the live account: a run that was killed
-anywhere is continued.
+A cluster has two of them, before and after slurmdbd.conf: the first makes the account accept the new password as well
+as the former one, then slurmdbd changes to the new one, and the second removes the former one. Both read the live
+account, so that a killed run can continue anywhere.
 """
 
 from typing import Any
@@ -24,13 +24,13 @@ from soperator_pulumi.operations.progress import MachineClock, report, saying, u
 from soperator_pulumi.render.passwords import unquoted_password
 
 ANSWER_SECONDS = 120
-"""Time for MariaDB to answer: it was ready before, and may be restarting."""
+"""Time for MariaDB to answer: it was ready before, but may be restarting."""
 
 _FILE, _KEY = "slurmdbd.conf", "StoragePass="
 
 
 class DatabaseAccountInputs(ClusterRef):
-    """An account, the hash of its password, and the Secret with the slurmdbd.conf that uses it."""
+    """An account, the hash of its password, and the Secret with the slurmdbd.conf that uses the password."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -42,10 +42,10 @@ class DatabaseAccountInputs(ClusterRef):
 
 
 class DatabaseAccountProvider(PinnedProvider):
-    """Change the account on create and update. Delete removes nothing: the account goes with its database."""
+    """Change the account on create and update. Delete removes nothing: the account is deleted with its database."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Look at the passwords that the account accepts."""
+        """Read which passwords the account accepts, and report the change."""
         if has_unknown(news):
             return DiffResult(changes=True)
         inputs = DatabaseAccountInputs.model_validate(news)
@@ -53,10 +53,10 @@ class DatabaseAccountProvider(PinnedProvider):
         try:
             accepted = _passwords(self.pinned_kube(news), inputs).accepted()
         except (DatabaseError, KubernetesError, TransportError) as error:
-            report(f"database: the account {inputs.user} cannot be looked at: {error}")
+            report(f"database: cannot read the account {inputs.user}: {error}")
             return DiffResult(changes=other)
         if inputs.accepts_former and inputs.password_hash not in accepted:
-            report(f"database: the account {inputs.user} accepts a new password beside the former one")
+            report(f"database: the account {inputs.user} accepts a new password as well as the former one")
             return DiffResult(changes=True)
         if not inputs.accepts_former and accepted != (inputs.password_hash,):
             report(f"database: the account {inputs.user} loses its former password once slurmdbd has the new one")
@@ -64,7 +64,7 @@ class DatabaseAccountProvider(PinnedProvider):
         return DiffResult(changes=other)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Change the account where it differs. That of a new database has its password already."""
+        """Change the account if it differs. In a new database, it has its password already."""
         self._put(props)
         return CreateResult(f"{props['namespace']}/{props['user']}", {**props})
 
@@ -92,7 +92,7 @@ def _await_account(passwords: PasswordsOfAccount) -> None:
     """Wait until MariaDB answers.
 
     Raises:
-        NotReadyError: it does not, with the reason.
+        NotReadyError: MariaDB does not answer in time; with the reason.
     """
     clock, reason = MachineClock(), ""
     for left in until(clock.now() + ANSWER_SECONDS, clock, say=saying(report, "waits for MariaDB")):
@@ -108,10 +108,10 @@ def _await_account(passwords: PasswordsOfAccount) -> None:
 
 
 def _unless_former_is_used(kube: Kube, inputs: DatabaseAccountInputs) -> None:
-    """Let the former password go only where the slurmdbd.conf in force has the new one.
+    """Check that slurmdbd runs on the new password, so that the former one can be removed.
 
     Raises:
-        NotReadyError: it has not.
+        NotReadyError: slurmdbd does not run on it yet.
     """
     body = kube.get(secret_path(inputs.namespace, inputs.config_secret))
     live = None if body is None else LiveFiles(body)
@@ -125,7 +125,7 @@ def _unless_former_is_used(kube: Kube, inputs: DatabaseAccountInputs) -> None:
 
 
 class DatabaseAccount(LiveResource, module="soperator", name="DatabaseAccount"):
-    """The account of slurmdbd, which accepts its password, beside the former one or alone."""
+    """The account of slurmdbd, accepting only its password, or also the former one."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class DatabaseAccount(LiveResource, module="soperator", name="DatabaseAccount"):
             resource_name: Name of the resource.
             cluster: The cluster.
             user: Name of the account.
-            password: The password. The state has its hash alone, encrypted.
+            password: The password. The state has only its hash, encrypted.
             accepts_former: True to keep the passwords that the account accepts; False to remove them.
             config_secret: Secret with slurmdbd.conf.
             opts: Options of the resource.

@@ -1,11 +1,11 @@
-"""The resource that is deleted before nodes are: no node behind it holds a job when anything else is deleted.
+"""The resource that is deleted before nodes are: its deletion drains the nodes, so that no later deletion hits a job.
 
-One stands before each node set's StatefulSet, and one before the whole cluster. It waits for nothing when it is
-created, so that it is recorded also when nodes never join and the deployment fails.
+Every node set's StatefulSet has one, and the whole cluster has one. Creating it waits for nothing, so that it is
+recorded even if nodes never join and the deployment fails.
 
-Whatever makes Pulumi replace a StatefulSet (a transformation of the program's, `--target-replace`, a field that cannot
-be changed in place), Pulumi first deletes all that cannot stay without the old one. The gate cannot: it is deleted
-first, and created again afterwards.
+Whenever Pulumi replaces a StatefulSet (for a transformation in the program, `--target-replace`, or a field that cannot
+be changed in place), it first deletes every resource that cannot exist without the old one. The gate is such a
+resource: it is deleted first, and created again afterwards.
 """
 
 from collections.abc import Mapping
@@ -33,18 +33,18 @@ class DrainGateInputs(ClusterRef):
     """The nodes behind a gate."""
 
     node_set: str = ""
-    """The one node set behind it; empty for the whole cluster."""
+    """The only node set behind the gate; empty for the whole cluster."""
     policies: dict[str, dict[str, Any]]
-    """`drain` of each node set behind it, by its name."""
+    """`drain` of the node sets behind the gate, by their names."""
     guards: str | None = None
-    """Id of the object whose deletion takes the pods along. Not known where Pulumi replaces that object."""
+    """Id of the object whose deletion removes the pods. Not known while Pulumi replaces that object."""
 
 
 class DrainGateProvider(PinnedProvider):
-    """Record on create and update. Deleting drains all nodes behind the gate, or undrains all and fails."""
+    """Record the gate on create and update. Delete drains all nodes behind it, or undrains all and fails."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with the recorded inputs. Where the gate is replaced, and so deleted, print what that will drain."""
+        """Compare with the recorded inputs. If the gate is replaced, which deletes it, print what that will drain."""
         if has_unknown(news.get(_GUARDS)) and olds.get(_GUARDS):
             show_once(id_, self.preview_delete(olds, Operation.REPLACEMENT))
             return DiffResult(changes=True, replaces=[_GUARDS], delete_before_replace=True)
@@ -53,18 +53,18 @@ class DrainGateProvider(PinnedProvider):
         )
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the namespace. The gate of a whole cluster holds it."""
+        """Record the namespace. The gate of a whole cluster also records its component as the holder."""
         return CreateResult(f"{props['namespace']}/{props.get('node_set') or 'drain-gate'}", self._record(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record the namespace. The gate of a whole cluster holds it."""
+        """Record the namespace. The gate of a whole cluster also records its component as the holder."""
         return UpdateResult(self._record(news, olds))
 
     def delete(self, _id: str, props: dict[str, Any]) -> None:
-        """Free all nodes behind the gate, in one pass.
+        """Drain all nodes behind the gate at once, and wait until they hold no job.
 
         Raises:
-            DrainError: they are not free, or another component holds the cluster: nothing of it must be deleted.
+            DrainError: the nodes are not free, or another component holds the cluster: nothing of it must be deleted.
         """
         inputs, kube = DrainGateInputs.model_validate(props), self.kube(props)
         operation = Operation.REMOVAL if inputs.node_set else Operation.DESTROY
@@ -74,17 +74,17 @@ class DrainGateProvider(PinnedProvider):
             release(kube, inputs.namespace, inputs.component)
 
     def preview_delete(self, props: dict[str, Any], operation: Operation = Operation.DESTROY) -> list[str]:
-        """Return what deleting a recorded gate would drain, in lines: nodes, their jobs, and the ends of these.
+        """Return what deleting a recorded gate would drain, in lines: nodes, their jobs, and when these end.
 
-        Pulumi calls no provider for a resource that is to be deleted until it deletes it, so whoever previews that
-        asks here. It only reads.
+        Pulumi calls a resource's provider for a deletion only when it deletes it, so previews call this method. It only
+        reads.
         """
         inputs = DrainGateInputs.model_validate(props)
         try:
             kube = self.kube(self.newest(props))
             return preview_drain_all(kube, inputs, inputs.policies, operation, report=report, clock=MachineClock())
         except (KubernetesError, SpecError) as error:
-            return [f"{inputs.cluster}: its nodes and jobs cannot be looked at: {error}"]
+            return [f"{inputs.cluster}: cannot read its nodes and jobs: {error}"]
 
     def _record(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
         inputs, kube = DrainGateInputs.of(news, olds), self.kube(news)
@@ -95,10 +95,10 @@ class DrainGateProvider(PinnedProvider):
 
 
 class DrainGate(LiveResource, module="soperator", name="DrainGate"):
-    """Nodes of one node set or of the whole cluster, drained in one pass before anything under them is deleted."""
+    """Nodes of one node set or of the whole cluster, drained before anything that they need is deleted."""
 
     namespace_uid: pulumi.Output[str]
-    """UID of the namespace: another namespace of the same name is not acted on."""
+    """UID of the namespace: no resource acts on another namespace of the same name."""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class DrainGate(LiveResource, module="soperator", name="DrainGate"):
         Args:
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of the worker pods behind the gate.
-            policies: `drain` of each node set behind the gate, as JSON, by the node set's name.
-            guards: Id of the object whose deletion takes the pods along; None where no such object is ours.
-            node_set: The one node set behind the gate; empty for the whole cluster.
+            policies: `drain` of the node sets behind the gate, as JSON, by their names.
+            guards: Id of the object whose deletion removes the pods; None if this program has no such object.
+            node_set: The only node set behind the gate; empty for the whole cluster.
             opts: Options of the resource.
         """
         inputs = {

@@ -1,4 +1,4 @@
-"""Check of the parts of a platform that somebody else installed: reads the live Kubernetes, and touches nothing."""
+"""Check of a platform's existing parts: it reads the live Kubernetes, and changes nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,28 +17,28 @@ _VERSIONS = "versions"
 
 
 class InstalledPartsInputs(BaseModel):
-    """Requirements of all parts that exist."""
+    """Requirements on all parts that exist already."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     where: str
-    """Name of the spec in messages."""
+    """The requirements, one per part."""
     requirements: tuple[Requirement, ...]
-    """Needs of ours, one for each part."""
+    """The requirements, one per part."""
     own: dict[str, bool] = {}
-    """Parts that the stack installs itself; True for those that it keeps in Kubernetes when they leave it."""
+    """Parts that the stack installs; True for those that stay in Kubernetes when they leave the stack."""
 
     @property
     def wanted(self) -> set[str]:
-        """Parts that have to exist."""
-        return {each.part for each in self.requirements}
+        """Parts that must exist."""
+        return {requirement.part for requirement in self.requirements}
 
 
 class InstalledPartsProvider(LiveProvider):
     """Check and read: nothing is created, and nothing is removed."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fail with the problems of all parts in one message. A preview may not know the cluster yet."""
+        """Fail with the problems of all parts in one message. In a preview, the cluster may not be known yet."""
         inputs = InstalledPartsInputs.model_validate(news)
         found = [*_removed_unnoticed(inputs, (olds or {}).get("own") or {})]
         known = not has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)])
@@ -50,10 +50,10 @@ class InstalledPartsProvider(LiveProvider):
         return CheckResult(news, [CheckFailure("", str(SpecError(inputs.where, found)))] if found else [])
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare the requirements, and the versions that are installed.
+        """Compare the requirements, and the installed versions.
 
         Raises:
-            SpecError: a part that the stack installed has to exist. Not every engine gives a check what was before.
+            SpecError: a part that this stack installed must now exist. Not every engine gives old inputs to a check.
         """
         if found := [*_removed_unnoticed(InstalledPartsInputs.model_validate(news), olds.get("own") or {})]:
             raise SpecError(str(news["where"]), found)
@@ -75,21 +75,21 @@ class InstalledPartsProvider(LiveProvider):
 
 
 def _removed_unnoticed(wanted: InstalledPartsInputs, before: Mapping[str, bool]) -> Iterator[Problem]:
-    """Yield the parts that the stack has installed, and would remove because they have to exist."""
+    """Yield the parts that the stack has installed, and would remove because they now must exist."""
     for part, kept in before.items():
         if part in wanted.wanted and not kept:
             text = (
-                "exists: true, but this stack installed it, and would remove it now. To hand it over, set keep: true "
-                "without exists, run up, and then set exists: true. To have it removed, remove it from the spec."
+                "exists: true, but this stack installed it, and would now remove it. To hand it over, set keep: true "
+                "without exists, run up, and then set exists: true. To remove it, delete it from the spec."
             )
             yield Problem(part, text)
 
 
 class InstalledParts(LiveResource, module="soperator", name="InstalledParts"):
-    """Parts of a platform that somebody else installed, beside a record of our own."""
+    """Existing parts of a platform, and a record of those that the stack installs."""
 
     versions: pulumi.Output[Mapping[str, str]]
-    """Installed version of each part, by its key in the spec."""
+    """Installed versions, by the parts' keys in the spec."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The resource after the cluster's keys: up to date when every daemon that runs uses the newest ones."""
+"""The resource after the cluster's keys: up to date when every running daemon uses the newest keys."""
 
 import base64
 import hashlib
@@ -38,104 +38,104 @@ class KeyInUse(BaseModel):
     kind: KeyKind
     secret: str
     key: str
-    """Key in the Secret's data."""
+    """Name of the key in the Secret's data."""
     fingerprint: str | None = None
-    """Start of its SHA-256 sum. None to read it from the user's own Secret."""
+    """Start of its SHA-256 sum. None to compute it from the user's own Secret."""
 
 
 class KeysInUseInputs(ClusterRef):
-    """The keys; the selector has the labels of all pods of the cluster."""
+    """The cluster's keys; the selector has the labels of all its pods."""
 
     keys: tuple[KeyInUse, ...]
 
 
 def key_fingerprint(key: bytes) -> str:
-    """Return the start of a key's SHA-256 sum: enough to notice another key, and too little to find it."""
+    """Return the start of a key's SHA-256 sum: enough to detect another key, too little to find the key."""
     return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 class KeysInUseProvider(PinnedProvider):
-    """Bring new keys into use. Delete removes nothing."""
+    """Make daemons use new keys. Delete removes nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in the fingerprints of keys in the user's own Secrets, so that a preview has them.
+        """Fill in the fingerprints of keys in the user's own Secrets, so that previews know them.
 
-        A live cluster without a recorded resource was made by an earlier release, whose generated keys are readable in
-        the state: the check reports them.
+        A live cluster without a recorded resource was created by an earlier release, whose states show generated keys:
+        the check reports such keys.
         """
         checked = super().check(olds, news)
         given: list[dict[str, Any]] = checked.inputs["keys"]
-        own = [each for each in given if not each.get("fingerprint")]
+        own = [key for key in given if not key.get("fingerprint")]
         try:
             if not olds:
-                self._report_exposed(news, [each for each in given if each not in own])
-            found = [{**each, "fingerprint": self._fingerprint(news, each)} if each in own else each for each in given]
+                self._report_exposed(news, [key for key in given if key not in own])
+            found = [{**key, "fingerprint": self._fingerprint(news, key)} if key in own else key for key in given]
         except KubernetesError:
             return checked  # the operation that acts reports it
         return CheckResult({**checked.inputs, "keys": found}, checked.failures)
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Report the keys that change, and what that costs."""
-        changed = [each for each in news["keys"] if has_unknown(each) or each not in olds["keys"]]
-        before = {each["kind"] for each in olds["keys"]}
+        """Report the keys that change, and what the change costs."""
+        changed = [key for key in news["keys"] if has_unknown(key) or key not in olds["keys"]]
+        before = {key["kind"] for key in olds["keys"]}
         try:
-            self._report_costs(news, [each for each in changed if each["kind"] in before and each["fingerprint"]])
+            self._report_costs(news, [key for key in changed if key["kind"] in before and key["fingerprint"]])
         except KubernetesError as error:
-            report(f"{cluster_of(news)}: its pods cannot be looked at: {error}")
+            report(f"{cluster_of(news)}: cannot read its pods: {error}")
         return DiffResult(changes=bool(changed))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Bring the keys into use: the cluster may be older than this resource."""
+        """Make daemons use the keys: the cluster may be older than this resource."""
         self._bring(props, ())
         return CreateResult(f"{props['namespace']}/keys-in-use", {**props})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Bring the changed keys into use."""
+        """Make daemons use the changed keys."""
         self._bring(news, KeysInUseInputs.model_validate(olds).keys)
         return UpdateResult({**news})
 
     def _bring(self, props: dict[str, Any], in_use: Sequence[KeyInUse]) -> None:
         self.pinned_kube(props)
         rotation = self._rotation(props)
-        for each in KeysInUseInputs.model_validate(props).keys:
-            if each.kind is KeyKind.MUNGE and each not in in_use:
-                rotation.munge(each.secret, each.key)
-            if each.kind is KeyKind.SSH_HOST and each not in in_use:
-                rotation.ssh_host(each.secret, each.key)
+        for key in KeysInUseInputs.model_validate(props).keys:
+            if key.kind is KeyKind.MUNGE and key not in in_use:
+                rotation.munge(key.secret, key.key)
+            if key.kind is KeyKind.SSH_HOST and key not in in_use:
+                rotation.ssh_host(key.secret, key.key)
 
     def _report_exposed(self, news: dict[str, Any], generated: Sequence[Mapping[str, Any]]) -> None:
-        live = [each for each in generated if self._fingerprint(news, each) not in {None, each["fingerprint"]}]
+        live = [key for key in generated if self._fingerprint(news, key) not in {None, key["fingerprint"]}]
         if not live:
             return
-        kinds = ", ".join(each["kind"] for each in live)
+        kinds = ", ".join(key["kind"] for key in live)
         report(
-            f"{cluster_of(news)}: new keys take the place of generated ones ({kinds}) that an earlier release wrote as "
-            "plain text into ids of this stack's state. They stay in its history and backups, and open nothing after "
+            f"{cluster_of(news)}: new keys replace generated ones ({kinds}) that an earlier release wrote as "
+            "plain text into ids of this stack's state. They stay in its history and backups, but are useless after "
             "this update. See docs/state.md."
         )
         self._report_costs(news, live)
 
     def _report_costs(self, news: dict[str, Any], changed: Sequence[Mapping[str, Any]]) -> None:
-        kinds = {each["kind"] for each in changed}
+        kinds = {key["kind"] for key in changed}
         cluster = cluster_of(news)
         if KeyKind.MUNGE in kinds and (pods := self._rotation(news).munge_pods()):
             report(
-                f"{cluster}: another munge key, which {len(pods)} pods take at the same moment. Running jobs go on. "
+                f"{cluster}: a new munge key, which {len(pods)} pods load at the same moment. Running jobs continue. "
                 "For four seconds no job starts, and a step that starts then may fail."
             )
         if KeyKind.SSH_HOST in kinds:
             report(
-                f"{cluster}: another host key of the login nodes: open sessions stay, and ssh clients refuse new ones "
+                f"{cluster}: a new host key of the login nodes: open sessions stay, and ssh clients refuse new ones "
                 "until they know it. Give users its fingerprint, the output of the login nodes."
             )
         if KeyKind.JWT in kinds:
             report(
-                f"{cluster}: another key that signs tokens: slurmctld and slurmdbd restart, and every token of "
-                "before is refused."
+                f"{cluster}: a new key that signs tokens: slurmctld and slurmdbd restart, and every earlier "
+                "token is refused."
             )
 
     def _fingerprint(self, props: Mapping[str, Any], key: Mapping[str, Any]) -> str | None:
-        """Return the fingerprint of a key in a live Secret; None where there is none, or where it is not known yet."""
+        """Return the fingerprint of a key in a live Secret; None if there is none, or if it is not known yet."""
         if has_unknown([props["namespace"], key["secret"]]):
             return None
         found = self.kube(props).get(secret_path(props["namespace"], key["secret"])) or {}

@@ -1,4 +1,4 @@
-"""The resource before a node set's StatefulSet: nodes that the set is to lose are free when it lets Pulumi continue."""
+"""The resource before a node set's StatefulSet: it drains the nodes that the set will lose before the set shrinks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,17 +17,17 @@ from soperator_pulumi.operations.progress import MachineClock, report
 
 
 class NodeDrainInputs(ClusterRef):
-    """A node set as it is to be. Numbers arrive as floats."""
+    """The wanted state of a node set. Numbers arrive as floats."""
 
     node_set: str
     replicas: int
     identity: str
-    """Another text when Pulumi would replace the StatefulSet."""
+    """Text that changes when Pulumi would replace the StatefulSet."""
     policy: dict[str, Any]
 
     @property
     def size(self) -> NodeSetSize:
-        """The node set's size, with all that decides how it gets there."""
+        """The node set's wanted size, with everything that decides how it gets there."""
         return NodeSetSize(self, self.node_set, self.replicas, self.identity, self.policy)
 
 
@@ -35,20 +35,20 @@ _BEFORE = "replicas_before"
 
 
 def with_replicas_before(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs with the recorded number of nodes as `replicas_before`; a new node set has none.
+    """Return the inputs with the recorded number of nodes as `replicas_before`; a new node set has no such input.
 
-    For policies: they judge inputs, and see no state. It is no part of `NodeDrainInputs`, so a change of it alone is
-    no update.
+    Policies need it, as they see inputs but no state. It is not part of `NodeDrainInputs`, so a change of it alone
+    causes no update.
     """
     before = olds.get("replicas")
     return {**news} if before is None else {**news, _BEFORE: before}
 
 
 class NodeDrainProvider(PinnedProvider):
-    """Drain surplus nodes on create and update. Delete the records of nodes whose pods are gone."""
+    """Drain surplus nodes on create and update. Delete removes the records of nodes whose pods are gone."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Add the number of nodes before, for policies on scale-down."""
+        """Add the previous number of nodes, for policies on scale-down."""
         return super().check(olds, with_replicas_before(olds, news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -59,19 +59,19 @@ class NodeDrainProvider(PinnedProvider):
         try:
             acts = ScaleDown(self.recent(news), inputs.size, recorded.size, report, MachineClock()).preview()
         except KubernetesError as error:
-            report(f"{inputs.cluster}/{inputs.node_set}: its nodes cannot be looked at: {error}")
+            report(f"{inputs.cluster}/{inputs.node_set}: cannot read its nodes: {error}")
             acts = True
         return DiffResult(changes=acts or inputs != recorded)
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Record the live size, so that a diff after it takes no change beside Pulumi for one that Pulumi has made."""
+        """Record the live size, so that the next diff can tell changes made outside Pulumi from Pulumi's own."""
         inputs = NodeDrainInputs.model_validate(props)
         try:
             kube = self.recent(props)
             inputs.uid(kube)
             live = LiveNodeSet.read(kube, inputs, inputs.node_set)
         except KubernetesError as error:
-            report(f"{inputs.cluster}/{inputs.node_set}: its size cannot be looked at: {error}")
+            report(f"{inputs.cluster}/{inputs.node_set}: cannot read its size: {error}")
             return ReadResult(id_, props)
         return ReadResult(id_, {**props, "replicas": live.replicas} if live.stateful_set else props)
 
@@ -92,19 +92,19 @@ class NodeDrainProvider(PinnedProvider):
         size = NodeDrainInputs.of(news, olds).size
         recorded = None if olds is None else NodeDrainInputs.model_validate(olds).size
         uid, replicas = ScaleDown(self.kube(news), size, recorded, report, MachineClock()).free()
-        kept = {key: each for key, each in news.items() if key != _BEFORE}  # of this run alone
+        kept = {key: value for key, value in news.items() if key != _BEFORE}  # only for this run
         return {**kept, "namespace_uid": uid, "replicas": replicas}
 
 
 class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):
-    """The nodes that a node set is to lose, drained and free of jobs."""
+    """The nodes that a node set will lose, drained and free of jobs."""
 
     replicas: pulumi.Output[int]
-    """Number of nodes that the StatefulSet may have now: the wanted ones, and more while some are not free and
+    """Number of nodes that the StatefulSet may have now: the wanted number, plus nodes that are not free yet if
     `drain.wait` is off."""
 
     namespace_uid: pulumi.Output[str]
-    """UID of the namespace: another namespace of the same name is not acted on."""
+    """UID of the namespace: no resource acts on another namespace of the same name."""
 
     def __init__(
         self,
@@ -123,8 +123,8 @@ class NodeDrain(LiveResource, module="soperator", name="NodeDrain"):
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of the node set's pods.
             node_set: Name of the node set, and of its StatefulSet.
-            replicas: Number of nodes that are wanted.
-            identity: Another text when Pulumi would replace the StatefulSet; also on it, as the annotation
+            replicas: Wanted number of nodes.
+            identity: Text that changes when Pulumi would replace the StatefulSet, which carries it in the annotation
                 `IDENTITY_ANNOTATION`.
             policy: `node_set.drain` as JSON.
             opts: Options of the resource.

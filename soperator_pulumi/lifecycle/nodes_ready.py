@@ -1,4 +1,4 @@
-"""The resource after a node set's StatefulSet: it is up to date when the nodes have joined Slurm, all with new pods."""
+"""The resource after a node set's StatefulSet: up to date when all nodes have joined Slurm and have new pods."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,12 +30,12 @@ _NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY})
 
 
 class NodesReadyInputs(ClusterRef):
-    """A node set as it is to be. Numbers arrive as floats."""
+    """The wanted state of a node set. Numbers arrive as floats."""
 
     node_set: str
     replicas: int
     template: str
-    """Template of the pods as Pulumi registered it, as JSON."""
+    """Template of the pods, as JSON, in the form in which Pulumi registered it."""
     timeout_seconds: int
     max_unready: Share
     wait_until_ready: bool
@@ -44,7 +44,7 @@ class NodesReadyInputs(ClusterRef):
 
 
 class NodesReadyProvider(LiveProvider):
-    """Reconcile on create and update. Deleting removes nothing: the StatefulSet's pods go with it."""
+    """Reconcile on create and update. Delete removes nothing: deleting the StatefulSet deletes its pods."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare with the live node set."""
@@ -68,7 +68,7 @@ class NodesReadyProvider(LiveProvider):
         return CreateResult(f"{inputs.namespace}/{inputs.node_set}", {**props})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Remove records without pods, recreate changed pods, wait for the nodes."""
+        """Remove records without pods, recreate changed pods, and wait for the nodes."""
         self._reconcile(news)
         return UpdateResult({**news})
 
@@ -89,7 +89,7 @@ class NodesReadyProvider(LiveProvider):
         return inputs
 
     def _look(self, props: Mapping[str, Any], see: Callable[[Reconciliation], Drift]) -> Drift:
-        """Return what `see` finds, or that the node set cannot be looked at."""
+        """Return the result of `see`, or a drift that reports that the node set cannot be read."""
         inputs = NodesReadyInputs.model_validate(props)
         try:
             recent = self.recent(props)
@@ -97,7 +97,7 @@ class NodesReadyProvider(LiveProvider):
             slurm = slurm_of(recent, inputs, MachineClock())
             return see(self._reconciliation(props, inputs, slurm))
         except KubernetesError as error:
-            return Drift([f"{inputs.node_set}: its nodes cannot be looked at: {error}"], changes=True, unseen=True)
+            return Drift([f"{inputs.node_set}: cannot read its nodes: {error}"], changes=True, unseen=True)
 
     def _reconciliation(self, props: Mapping[str, Any], inputs: NodesReadyInputs, slurm: SlurmClient) -> Reconciliation:
         kube, clock = self.kube(props), MachineClock()
@@ -145,11 +145,11 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             cluster: The cluster, with the labels of the node set's pods.
             node_set: Name of the node set and of its StatefulSet.
             replicas: Number of pods that the StatefulSet has now.
-            template: Template of the pods as Pulumi registered it, after all transforms, as JSON: by it a preview
-                sees a change.
+            template: Template of the pods, as JSON, as Pulumi registered it after all transforms, so that previews see
+                changes.
             timeout_seconds: Time for new nodes to join.
-            max_unready: Nodes that may be missing then: a number or a percentage.
-            wait_until_ready: Whether nodes are waited for at all.
+            max_unready: Number or percentage of nodes that may be missing then.
+            wait_until_ready: False to skip waiting for nodes.
             policy: The node set's `drain`, as JSON.
             rolling_update: The node set's `rolling_update`, as JSON.
             opts: Options of the resource.

@@ -1,4 +1,4 @@
-"""Errors of ours as Pulumi prints them: the message alone, without traceback and cause."""
+"""Errors of this package as Pulumi prints them: only the message, without traceback and cause."""
 
 import functools
 from collections.abc import Callable
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def without_traceback(operation: Callable[P, R]) -> Callable[P, R]:
-    """Raise errors of ours without traceback and cause; Pulumi prints the tracebacks of all other errors."""
+    """Raise errors of this package without traceback and cause; Pulumi prints the tracebacks of all other errors."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

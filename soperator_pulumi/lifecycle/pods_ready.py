@@ -1,6 +1,6 @@
-"""The resource after a StatefulSet whose pods Kubernetes replaces: up to date when all are new and ready.
+"""The resource after a StatefulSet whose pods Kubernetes replaces: up to date when all pods are new and ready.
 
-Pulumi could wait for such a StatefulSet itself, but would report less, and all dependents would wait with it.
+Pulumi could wait for the StatefulSet, but would report less, and all dependent resources would wait as well.
 """
 
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ class PodsReadyInputs(ClusterRef):
 
     stateful_set: str
     timeout_seconds: float = 600
-    """Time for the pods to be ready. A state of before has none."""
+    """Time for the pods to become ready, in seconds. Older states have no value."""
 
 
 class PodsReadyProvider(LiveProvider):
     """Wait on create and update. Delete removes nothing."""
 
     def diff(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Look at the pods as they are now, after all earlier changes of this run."""
+        """Compare with the pods as they are now, after all earlier changes of this run."""
         if has_unknown(news):
             return DiffResult(changes=True)
         try:
             lines = self._rollout(news).missing()
         except KubernetesError as error:
-            lines = [f"{news['stateful_set']}: its pods cannot be looked at: {error}"]
+            lines = [f"{news['stateful_set']}: cannot read its pods: {error}"]
         for line in lines:
             report(line)
         return DiffResult(changes=bool(lines))
@@ -60,7 +60,7 @@ class PodsReadyProvider(LiveProvider):
 
 
 class PodsReady(LiveResource, module="soperator", name="PodsReady"):
-    """The pods of one StatefulSet, all of its newest template and ready."""
+    """The pods of one StatefulSet, all ready and from its newest template."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class PodsReady(LiveResource, module="soperator", name="PodsReady"):
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of the StatefulSet's pods.
             stateful_set: Name of the StatefulSet.
-            timeout_seconds: Time for its pods to be ready.
+            timeout_seconds: Time for its pods to become ready.
             opts: Options of the resource.
         """
         inputs = {"stateful_set": stateful_set, "timeout_seconds": timeout_seconds}

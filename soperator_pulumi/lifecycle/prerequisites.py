@@ -33,7 +33,7 @@ class PrerequisitesProvider(LiveProvider):
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """Fail with all problems in one message. Values that a preview does not know yet are checked in the deployment.
 
-        Addresses of the Kubernetes API that are not given become inputs as they are found: so a preview has them.
+        Missing addresses of the Kubernetes API are filled in with those found, so that previews know them.
         """
         if has_unknown([news.get(KUBECONFIG), news.get(CONTEXT)]):
             return CheckResult(news, [])
@@ -54,7 +54,7 @@ class PrerequisitesProvider(LiveProvider):
         return DiffResult(changes=self._found(news) != {key: olds.get(key) for key in (_PUBLIC_KEY, _FINGERPRINT)})
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Record the host key, once the caller has the rights for all that follows.
+        """Record the host key, if the caller has the rights for everything that follows.
 
         Raises:
             SpecError: rights are missing. Nothing has been applied.
@@ -63,7 +63,7 @@ class PrerequisitesProvider(LiveProvider):
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Record the host key that was found. A renamed component holds the cluster under its new name from now on.
+        """Record the host key. If the component was renamed, it holds the cluster under its new name from now on.
 
         Raises:
             SpecError: rights are missing. Nothing has been applied.
@@ -80,7 +80,7 @@ class PrerequisitesProvider(LiveProvider):
             raise SpecError(props["where"], missing)
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
-        """Return the public half of a user's own host key."""
+        """Return the public half of the user's own host key; empty if the key is generated."""
         wanted = _asked(props)
         for reference in wanted.references:
             if reference.holds == "ssh host key":
@@ -94,22 +94,22 @@ class PrerequisitesProvider(LiveProvider):
 
 
 def _asked(props: Mapping[str, Any]) -> Surroundings:
-    """Return the inputs without references that are not known yet."""
+    """Return the inputs, without references that are not known yet."""
     known = [reference for reference in props["references"] if not has_unknown(reference)]
     return Surroundings.model_validate({**props, "references": known})
 
 
 class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
-    """Prerequisites of a cluster in Kubernetes: Secrets, claims, classes, and a namespace to itself."""
+    """Prerequisites of a cluster in Kubernetes: Secrets, claims, classes, and a namespace of its own."""
 
     ssh_host_public_key: pulumi.Output[str]
-    """Public half of the host key in the user's own Secret; empty when the key is generated."""
+    """Public half of the host key in the user's own Secret; empty if the key is generated."""
 
     ssh_host_fingerprint: pulumi.Output[str]
     """Fingerprint of that key."""
 
     api_servers: pulumi.Output[Sequence[str]]
-    """Addresses of the Kubernetes API, in CIDR notation: those given, or those that were found."""
+    """Addresses of the Kubernetes API, in CIDR notation: as given, or as found."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Bases of the providers of our resources.
+"""Base classes of the providers of this package's resources.
 
-Users' states record the modules and class names of providers that serve dynamic resources: never rename them.
+Users' states record the modules and class names of dynamic resources' providers: never rename them.
 """
 
 import functools
@@ -39,20 +39,20 @@ Read = Callable[["LiveProvider", str, dict[str, Any]], ReadResult]
 Delete = Callable[["LiveProvider", str, dict[str, Any]], None]
 
 _recents: dict[Kube, Recent] = {}
-"""Clusters as the diffs of this process have seen them."""
+"""Clusters as this process's diffs have seen them."""
 
 
 class LiveProvider(ResourceProvider):
-    """A provider that reads a live cluster. It captures nothing; the stack's configuration comes by `configure`."""
+    """A provider that reads a live cluster. It captures nothing; `configure` brings the stack's configuration."""
 
     serialize_as_secret_always = False
 
     _config: Config | None = None
 
     def __init_subclass__(cls) -> None:
-        """Have every operation fail with a message alone, and use the newest known access to the cluster.
+        """Make every operation fail with only a message, and use the newest known access to the cluster.
 
-        An operation that changes something does not start in a cancelled run, and discards the answers read before.
+        In a cancelled run, an operation that changes something does not start. It also discards earlier answers.
         """
         wraps: list[tuple[str, Callable[[Any], object]]] = [
             ("diff", _diff_with_access),
@@ -80,25 +80,25 @@ class LiveProvider(ResourceProvider):
         return CheckResult(news, [])
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
-        """Return the recorded properties: every diff reads the live cluster."""
+        """Return the recorded properties: the diff that follows reads the live cluster."""
         return ReadResult(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        """Remove nothing: a resource that waits or checks owns nothing."""
+        """Remove nothing: a resource that waits or checks owns no object."""
 
     def kube(self, props: Mapping[str, Any]) -> Kube:
-        """Return the cluster of a resource with these inputs or outputs.
+        """Return a client for the cluster of a resource with these inputs or outputs.
 
         Raises:
-            KubernetesError: no cluster can be read from the kubeconfig.
+            KubernetesError: the kubeconfig names no cluster that can be read.
         """
         return _cluster(access(props, self._config))
 
     def recent(self, props: Mapping[str, Any]) -> Kube:
-        """Return the cluster as it was at most a second ago, for diffs.
+        """Return a client for diffs, whose answers are at most a second old.
 
         Raises:
-            KubernetesError: no cluster can be read from the kubeconfig.
+            KubernetesError: the kubeconfig names no cluster that can be read.
         """
         kube = self.kube(props)
         return _recents.setdefault(kube, Recent(kube, MachineClock()))
@@ -109,7 +109,7 @@ class LiveProvider(ResourceProvider):
 
 
 PROVIDER_KEY = "__provider"
-"""Property by which the SDK's server of dynamic resources finds the provider. A plugin's resources have none."""
+"""Property in which the SDK's server of dynamic resources finds the provider. Resources of a plugin have none."""
 
 _ACCESS = (KUBECONFIG, CONTEXT)
 _RECORDED = (*_ACCESS, "namespace_uid")
@@ -117,16 +117,16 @@ _RECORDED = (*_ACCESS, "namespace_uid")
 
 
 def has_unknown(value: object) -> bool:
-    """Return True where a preview does not know a part of the value yet: an object, or a text in its place."""
+    """Return True if a preview does not know a part of the value yet: an object, or its placeholder text."""
     if isinstance(value, Mapping):
-        return any(has_unknown(each) for each in value.values())
+        return any(has_unknown(item) for item in value.values())
     if isinstance(value, (list, tuple)):
-        return any(has_unknown(each) for each in value)
+        return any(has_unknown(item) for item in value)
     return isinstance(value, Unknown) or (isinstance(value, str) and value == UNKNOWN)
 
 
 def _recorded(news: Mapping[str, Any]) -> dict[str, Any]:
-    """Return these inputs. The SDK leaves out None: a missing access is none."""
+    """Return the inputs in `_RECORDED`. The SDK leaves out None, so a missing access counts as None."""
     return {key: news.get(key) for key in _RECORDED if key in _ACCESS or key in news}
 
 
@@ -135,17 +135,17 @@ def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
 
 
 def _moved(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    """Return True where another server acts for the resource now: the SDK's one, or a plugin."""
+    """Return True if another server now serves the resource: the SDK's instead of a plugin, or the reverse."""
     return (PROVIDER_KEY in olds) != (PROVIDER_KEY in news)
 
 
 def _to_record(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    """Return True where the state needs new values, whatever the cluster is like."""
+    """Return True if the state needs new values even though the cluster need not change."""
     return _access_changed(olds, news) or _moved(olds, news)
 
 
 def _diff_with_access(diff: Diff) -> Diff:
-    """Count a changed access alone as a change, and another server."""
+    """Count a changed access, or a change of the server, as a change."""
 
     @functools.wraps(diff)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -157,11 +157,11 @@ def _diff_with_access(diff: Diff) -> Diff:
 
 
 def _update_with_access(update: Update) -> Update:
-    """Record a changed access or another server, and act only where another input has changed."""
+    """Record a changed access or server, and act only if another input has changed."""
 
     @functools.wraps(update)
     def run(self: LiveProvider, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        if _to_record(olds, news) and not _of_all_else(self)(self, id_, olds, news).changes:
+        if _to_record(olds, news) and not _without_access(self)(self, id_, olds, news).changes:
             kept = {key: value for key, value in olds.items() if key != PROVIDER_KEY}
             return UpdateResult({**kept, **_recorded(news)})
         return update(self, id_, olds, news)
@@ -169,8 +169,8 @@ def _update_with_access(update: Update) -> Update:
     return run
 
 
-def _of_all_else(provider: LiveProvider) -> Diff:
-    """Return the provider's own diff, without the access."""
+def _without_access(provider: LiveProvider) -> Diff:
+    """Return the provider's own diff, which ignores the access."""
     diff: Any = type(provider).diff
     while "of_all_else" not in vars(diff):
         diff = diff.__wrapped__
@@ -203,7 +203,7 @@ def _delete_with_newest_access(delete: Delete) -> Delete:
 
 
 def _acting(operation: Callable[P, R]) -> Callable[P, R]:
-    """Start no operation of a cancelled run, and discard the answers read before one that may have changed them."""
+    """Start no operation in a cancelled run, and discard earlier answers before one that may change them."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -218,20 +218,20 @@ def _acting(operation: Callable[P, R]) -> Callable[P, R]:
 
 @functools.lru_cache(maxsize=8)
 def _cluster(access: Access) -> Kube:
-    """Return the connection to a cluster; reading a kubeconfig takes longer than most calls."""
-    # The program imports this class to register resources, and needs no client of Kubernetes.
+    """Return the client of a cluster, from a cache: reading a kubeconfig takes longer than most calls."""
+    # The program imports this module to register resources, and needs no Kubernetes client.
     from soperator_pulumi.operations.kube_api import Cluster  # noqa: PLC0415
 
     return Cluster(access)
 
 
 class PinnedProvider(LiveProvider):
-    """A provider of resources in one namespace, pinned to the namespace's UID."""
+    """A provider of resources in one namespace, pinned to the UID of the namespace."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in the namespace's UID, where the inputs have none: the recorded one, else the live one.
+        """Fill in the namespace's UID if the inputs have none: the recorded UID, or else the live one.
 
-        As an input, the UID is known to a preview, where the outputs of a change are its inputs.
+        As an input, the UID is known to previews: the outputs of a changed resource are its inputs there.
         """
         if news.get("namespace_uid") is None:
             before = olds.get("namespace_uid") if olds.get("namespace") == news["namespace"] else None
@@ -243,20 +243,20 @@ class PinnedProvider(LiveProvider):
         return CheckResult(news, [])
 
     def pinned_kube(self, props: dict[str, Any]) -> Kube:
-        """Return the cluster of a resource with these inputs or outputs, once its namespace is the recorded one.
+        """Return a client for the cluster of a resource, after checking that its namespace is the recorded one.
 
         Raises:
-            KubernetesError: the namespace is missing, or another one: this may be a wrong cluster.
+            KubernetesError: the namespace is missing, or has another UID: this may be the wrong cluster.
         """
         kube = self.kube(props)
         ClusterRef.model_validate(props).uid(kube)
         return kube
 
     def recorded_kube(self, props: dict[str, Any]) -> Kube:
-        """Return the cluster of a resource to delete, once its namespace is the recorded one or gone.
+        """Return a client to delete a resource, after checking that its namespace is the recorded one, or gone.
 
         Raises:
-            KubernetesError: the namespace is another one of the same name: a wrong cluster is not touched.
+            KubernetesError: the namespace has another UID: nothing of another cluster is changed.
         """
         kube, uid = self.kube(props), props.get("namespace_uid")
         if uid and kube.get(namespace_path(props["namespace"])) is not None:

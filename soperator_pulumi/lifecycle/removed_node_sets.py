@@ -1,4 +1,4 @@
-"""The resource before Slurm's files: node sets that the spec no longer has are free before their partitions go."""
+"""The resource before Slurm's files: it drains removed node sets before slurm.conf loses their partitions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,30 +17,30 @@ from soperator_pulumi.operations.nodes.node_set_removal import NodeSetRemoval
 from soperator_pulumi.operations.progress import MachineClock, report
 
 _FORMER = "former"
-"""Output with the policies of node sets that the spec no longer has, while something of them is left."""
+"""Output with the policies of node sets that left the spec, as long as a part of them exists."""
 
 
 class RemovedNodeSetsInputs(ClusterRef):
     """The node sets that stay."""
 
     policies: dict[str, dict[str, Any]]
-    """`drain` of each, by its name."""
+    """`drain` of the node sets, by their names."""
 
 
 def with_removed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs with the recorded numbers of nodes of node sets that left the spec, as `removed`.
 
-    For policies: they judge inputs, and see no state. It is no part of `RemovedNodeSetsInputs`.
+    Policies need it, as they see inputs but no state. It is not part of `RemovedNodeSetsInputs`.
     """
     gone = {name: count for name, count in (olds.get("replicas") or {}).items() if name not in news["policies"]}
     return {**news, "removed": gone} if gone else {**news}
 
 
 class RemovedNodeSetsProvider(PinnedProvider):
-    """Drain the live node sets that are not wanted, on create and update. Deleting does nothing."""
+    """Drain live node sets that are not wanted, on create and update. Delete does nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Refuse a bad environment of this run: once, and before anything else."""
+        """Refuse an invalid environment of this run, once and before anything else."""
         try:
             cluster = cluster_of(news)
             for policy in [None, *news["policies"].values()]:
@@ -51,23 +51,23 @@ class RemovedNodeSetsProvider(PinnedProvider):
         return super().check(olds, with_removed(olds, news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare with the live node sets, and print what will happen to those that are not wanted."""
+        """Compare with the live node sets, and print what will happen to unwanted ones."""
         if has_unknown(news):
             return DiffResult(changes=True)
         inputs, recorded = RemovedNodeSetsInputs.of(news, olds), RemovedNodeSetsInputs.model_validate(olds)
         try:
             removed = self._removal(news, inputs, olds).preview()
         except KubernetesError as error:
-            report(f"{inputs.cluster}: its node sets cannot be looked at: {error}")
+            report(f"{inputs.cluster}: cannot read its node sets: {error}")
             removed = True
         return DiffResult(changes=removed or inputs != recorded)
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        """Free surplus node sets: the cluster may be older than this resource."""
+        """Drain surplus node sets: the cluster may be older than this resource."""
         return CreateResult(f"{props['namespace']}/removed-node-sets", self._free(props, None))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
-        """Free node sets that are not wanted, and remove the records of those removed before."""
+        """Drain unwanted node sets, and remove the records of those removed before."""
         return UpdateResult(self._free(news, olds))
 
     def _free(self, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class RemovedNodeSetsProvider(PinnedProvider):
 
 
 class RemovedNodeSets(LiveResource, module="soperator", name="RemovedNodeSets"):
-    """The node sets that were taken out of the spec, drained and free of jobs."""
+    """The node sets that left the spec, drained and free of jobs."""
 
     def __init__(
         self,
@@ -105,9 +105,9 @@ class RemovedNodeSets(LiveResource, module="soperator", name="RemovedNodeSets"):
         Args:
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of its worker pods.
-            policies: `drain` of each node set of the spec, as JSON, by the node set's name.
-            replicas: Number of nodes of each of them. Policies judge the removal of a node set by it.
-            slurm_files: Slurm's files as they are to be: nothing is drained for a change of them that would be refused.
+            policies: `drain` of the spec's node sets, as JSON, by their names.
+            replicas: Numbers of their nodes, by which policies judge the later removal of a node set.
+            slurm_files: Slurm's files as wanted: no node is drained for a change of files that would be refused.
             opts: Options of the resource.
         """
         inputs = {

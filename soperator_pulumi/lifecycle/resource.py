@@ -1,8 +1,8 @@
-"""Base of all resources that act on a live cluster, as a program registers them.
+"""Base class of all resources that act on a live cluster, as a program registers them.
 
-The same providers serve them in two ways: as dynamic resources, in the SDK's server and the Python environment of the
-program; or as custom resources of our plugin, which programs in other languages need. A resource continues the one of
-the other way, so that a cluster may move between both.
+The same providers serve resources in two ways: as dynamic resources in the SDK's server, which uses the program's
+Python environment, or as custom resources of this package's plugin, which programs in other languages need. A resource
+of one way takes over that of the other, so that a cluster can change between them.
 """
 
 from collections.abc import Mapping
@@ -21,20 +21,20 @@ PACKAGE = "soperator-pulumi"
 
 
 class ServedBy(StrEnum):
-    """Process that acts for the resources of a program."""
+    """Process that serves the resources of a program."""
 
     PROGRAM = "program"
     """The SDK's server of dynamic resources, started in the folder of the program."""
     PLUGIN = "plugin"
-    """Our plugin, which the project names under `plugins` or `packages`."""
+    """This package's plugin, listed under `plugins` or `packages` of the project."""
 
 
 SERVED_BY: ContextVar[ServedBy | None] = ContextVar("served_by", default=None)
-"""Process that acts, where the stack's `soperator:served_by` does not decide."""
+"""Process that serves the resources, unless the stack's `soperator:served_by` decides."""
 
 
 class LiveResource(pulumi.dynamic.Resource):
-    """A resource that acts on a live cluster. Pulumi encrypts a kubeconfig in its outputs, whatever its inputs are."""
+    """A resource that acts on a live cluster. Pulumi always encrypts the kubeconfig in its outputs."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class LiveResource(pulumi.dynamic.Resource):
         """Register the resource.
 
         Args:
-            provider: Provider that acts.
+            provider: Provider that serves the resource.
             name: Name of the resource.
             cluster: The Slurm cluster that it acts on, or its Kubernetes as a whole.
             props: All other inputs.
             opts: Options of the resource.
         """
         served_by = _served_by()
-        former = next(each for each in ServedBy if each is not served_by)
+        former = next(other for other in ServedBy if other is not served_by)
         own = pulumi.ResourceOptions(
             additional_secret_outputs=[KUBECONFIG], aliases=[pulumi.Alias(type_=self.token(former))]
         )
@@ -74,20 +74,20 @@ class LiveResource(pulumi.dynamic.Resource):
 
 
 def acts_as(type_: str, kind: str) -> bool:
-    """Return True for the type of a resource of a kind such as `NodeDrain`, whatever process acts for it."""
+    """Return True for the type of a resource of a kind such as `NodeDrain`, whichever process serves it."""
     return type_ in {f"pulumi-python:dynamic/soperator:{kind}", f"{PACKAGE}:index:{kind}"}
 
 
 def _served_by() -> ServedBy:
-    """Return the process that acts for the resources of the program that runs.
+    """Return the process that serves the resources of the running program.
 
     Raises:
-        RunError: the stack's configuration names none.
+        RunError: the stack's configuration names no such process.
     """
     if (chosen := SERVED_BY.get()) is not None:
         return chosen
     given = pulumi.Config("soperator").get("served_by") or ServedBy.PROGRAM
     if given not in {*ServedBy}:
-        allowed = " or ".join(f'"{each}"' for each in ServedBy)
+        allowed = " or ".join(f'"{server}"' for server in ServedBy)
         raise pulumi.RunError(str(SpecError("soperator:served_by", [Problem("", f'got "{given}", needs {allowed}.')])))
     return ServedBy(given)

@@ -1,6 +1,6 @@
-"""The SDK's server of dynamic resources, `pulumi.dynamic.__main__` (3.260), adapted in its own process.
+"""Adaptations of the SDK's server of dynamic resources, `pulumi.dynamic.__main__` (3.260), in its own process.
 
-The functions leave a server of another form alone: its answers are longer, and Ctrl-C ends no wait.
+A server of another form is left alone: then answers include tracebacks, and Ctrl-C ends no wait.
 """
 
 import sys
@@ -13,22 +13,22 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.operations.progress import CANCELLED
 
 _CANCEL = ThreadPoolExecutor(1, initializer=CANCELLED.set)
-"""Thread for the engine's call `Cancel`, to which the server's own four are closed while each of them waits."""
+"""Thread for the engine's call `Cancel`: the server's own four threads may all be busy waiting."""
 
 
 def adapt_sdk_server() -> None:
-    """Adapt the server, where this process is one."""
+    """Adapt the server, if this process is one."""
     server: Any = sys.modules["__main__"]
     spec = getattr(server, "__spec__", None)
     if spec is not None and spec.name == "pulumi.dynamic.__main__":
         _answer_without_traceback(server)
-        _hear_cancel(server)
+        _handle_cancel(server)
 
 
 def _answer_without_traceback(server: Any) -> None:  # noqa: ANN401 - a module
-    """Have the server answer with the message alone when an error of ours ends an operation.
+    """Make the server answer with only the message when an error of this package ends an operation.
 
-    It answers each exception with `traceback.format_exc()`: six lines of the SDK's own before our message.
+    It would answer with `traceback.format_exc()`, which puts six lines of the SDK before the message.
     """
     if getattr(server, "traceback", None) is traceback:
         server.traceback = SimpleNamespace(format_exc=_message)
@@ -40,10 +40,10 @@ def _message() -> str:
     return str(error) if isinstance(error, SoperatorError) else traceback.format_exc()
 
 
-def _hear_cancel(server: Any) -> None:  # noqa: ANN401 - a module
-    """Have all operations end once the engine cancels the run. The SDK's `Cancel` does nothing.
+def _handle_cancel(server: Any) -> None:  # noqa: ANN401 - a module
+    """Make all operations end once the engine cancels the run. The SDK's `Cancel` does nothing.
 
-    gRPC runs a method that has this attribute in a pool of its own, whose first thread sets the event.
+    gRPC runs a method with this attribute in its own pool, whose first thread sets the event.
     """
     if (cancel := getattr(getattr(server, "DynamicResourceProviderServicer", None), "Cancel", None)) is not None:
         cancel.experimental_thread_pool = _CANCEL

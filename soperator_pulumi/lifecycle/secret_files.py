@@ -1,6 +1,6 @@
-"""The resource that owns a Secret with configuration files, as `ConfigFiles` owns a ConfigMap.
+"""The resource that owns a Secret of configuration files, as `ConfigFiles` owns a ConfigMap.
 
-Pulumi encrypts the files in its state, and shows them nowhere. Previews name files and the keys in them that change.
+Pulumi encrypts the files in its state, and never shows them. Previews list only the files and keys that change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class SecretFilesProvider(ConfigFilesProvider):
 
 
 class SecretFiles(LiveResource, module="soperator", name="SecretFiles"):
-    """A Secret whose files are in force when the resource is up to date."""
+    """A Secret whose files are in effect when the resource is up to date."""
 
     def __init__(
         self,

@@ -1,15 +1,15 @@
-"""Lines that looks of this process have shown: a refresh and the diff after it see the same of a resource."""
+"""Lines that this process has shown: a refresh and the diff after it find the same about a resource."""
 
 from collections.abc import Iterable
 
 from soperator_pulumi.operations.progress import report
 
 SHOWN: set[tuple[str, str]] = set()
-"""Ids of resources, each with a line about the resource."""
+"""Pairs of a resource's id and a line about it."""
 
 
 def show_once(id_: str, lines: Iterable[str]) -> None:
-    """Show the lines about a resource that no earlier look of this run has shown."""
+    """Report the lines about a resource that were not reported earlier in this run."""
     for line in lines:
         if (id_, line) not in SHOWN:
             SHOWN.add((id_, line))

@@ -1,4 +1,4 @@
-"""The resource before all of Slurm: an upgrade begins with its preview and a dump, and a way back is refused."""
+"""The resource before all of Slurm: it starts an upgrade with a preview and a dump, and refuses a downgrade."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,18 +19,18 @@ _UPGRADING = "upgrading"
 
 
 class SlurmVersionInputs(ClusterRef):
-    """The version to bring the cluster to; the selector has the labels of its objects."""
+    """The wanted version; the selector has the labels of the cluster's objects."""
 
     version: str
     new_settings: tuple[str, ...] = ()
-    """Settings of the spec that no earlier version knows."""
+    """Settings in the spec that no earlier version knows."""
 
 
 class SlurmVersionProvider(PinnedProvider):
-    """Refuse or prepare another version. The StatefulSets that follow bring it, each in its turn."""
+    """Prepare an upgrade, or refuse a version. The StatefulSets that follow carry out the upgrade in turn."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Print the steps that are left, and the reason against them."""
+        """Print the remaining steps, and the reason if they would be refused."""
         if has_unknown(news):
             return DiffResult(changes=True)
         try:
@@ -43,7 +43,7 @@ class SlurmVersionProvider(PinnedProvider):
             report(f"would be refused now. {refusal}")
             return DiffResult(changes=True)
         except KubernetesError as error:
-            report(f"{news['namespace']}: its version of Slurm cannot be looked at: {error}")
+            report(f"{news['namespace']}: cannot read its version of Slurm: {error}")
         return DiffResult(changes=SlurmVersionInputs.of(news, olds) != SlurmVersionInputs.model_validate(olds))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -59,7 +59,7 @@ class SlurmVersionProvider(PinnedProvider):
         upgrade.refuse_way_back()
         upgrade.refuse_new_settings(SlurmVersionInputs.model_validate(props).new_settings)
         upgrade.dump()
-        # Kept for later runs: one that follows an interrupted run keeps the order as well.
+        # Kept for later runs: a run after an interrupted one keeps the order, too.
         return {**props, _UPGRADING: upgraded or bool(upgrade.behind())}
 
 
@@ -69,10 +69,10 @@ def _upgrade(kube: Kube, props: Mapping[str, Any]) -> SlurmUpgrade:
 
 
 class SlurmVersion(LiveResource, module="soperator", name="SlurmVersion"):
-    """The version of Slurm that the cluster has, or is being brought to."""
+    """The version of Slurm that the cluster has, or is being upgraded to."""
 
     upgrading: pulumi.Output[bool]
-    """True from the first upgrade on: then workers follow slurmctld, and login nodes follow workers."""
+    """True from the first upgrade on: then workers are upgraded after slurmctld, and login nodes after workers."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class SlurmVersion(LiveResource, module="soperator", name="SlurmVersion"):
             resource_name: Name of the resource.
             cluster: The cluster, with the labels of all of its objects.
             version: `slurm.version`.
-            new_settings: Settings of the spec that no earlier version knows.
+            new_settings: Settings in the spec that no earlier version knows.
             opts: Options of the resource.
         """
         inputs = {"version": version, "new_settings": [*new_settings], _UPGRADING: None}

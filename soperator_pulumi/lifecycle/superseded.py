@@ -1,9 +1,9 @@
-"""Deletions that belong to a replacement: the resource has a successor, which stands for the same part of the cluster.
+"""Deletions as part of a replacement: the deleted resource has a successor for the same part of the cluster.
 
-Pulumi creates the new resource and then deletes the old one where a user replaces a resource that our diffs would not
-(`pulumi state taint`, `--target-replace`). Both are the same in the cluster: the delete would drain or remove what the
-successor keeps. Both happen in one run, and so in one process. The next run after a kill in between does not know of
-the successor and deletes: it fails closed where jobs run.
+If a user makes Pulumi replace a resource (`pulumi state taint`, `--target-replace`), Pulumi creates the new resource
+and then deletes the old one. Both stand for the same part of the cluster, so the delete would drain or remove what the
+successor keeps. Both happen in one run, and so in one process. If the run is killed in between, the next one does not
+know of the successor and deletes: it fails closed if jobs run.
 """
 
 import functools
@@ -18,14 +18,14 @@ Create = Callable[[Any, dict[str, Any]], CreateResult]
 Delete = Callable[[Any, str, dict[str, Any]], None]
 
 _ABOUT = ("namespace_uid", "component", "guards")
-"""Properties that identify a resource besides its id: a resource with that id alone is no successor."""
+"""Properties that identify a resource together with its id: an equal id alone does not make a successor."""
 
 CREATED: set[tuple[str, ...]] = set()
 """Resources that this process has created."""
 
 
 def noting_successor(create: Create) -> Create:
-    """Note a created resource as the one that stands for its part of the cluster from now on."""
+    """Note a created resource as the current one for its part of the cluster."""
 
     @functools.wraps(create)
     def run(self: object, props: dict[str, Any]) -> CreateResult:
@@ -37,7 +37,7 @@ def noting_successor(create: Create) -> Create:
 
 
 def unless_superseded(delete: Delete) -> Delete:
-    """Skip the delete of a resource whose successor exists already."""
+    """Skip the delete of a resource that has a successor."""
 
     @functools.wraps(delete)
     def run(self: object, id_: str, props: dict[str, Any]) -> None:
@@ -50,5 +50,5 @@ def unless_superseded(delete: Delete) -> Delete:
 
 
 def _key(provider: object, id_: str, props: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the identity of a resource."""
-    return (type(provider).__name__, id_, *(str(props.get(each) or "") for each in _ABOUT))
+    """Return the identity of a resource: provider, id and the properties in `_ABOUT`."""
+    return (type(provider).__name__, id_, *(str(props.get(key) or "") for key in _ABOUT))

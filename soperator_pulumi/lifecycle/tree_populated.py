@@ -1,4 +1,4 @@
-"""The resource after the Job that fills a tree of the jail: up to date when the tree is whole and verified."""
+"""The resource after the Job that fills a tree of the jail: up to date when the tree is complete and verified."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,11 +16,11 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 
 CONTAINER = "populate"
-"""The container of the Job that fills the tree."""
+"""Container of the Job that fills the tree."""
 
 
 class TreePopulatedInputs(ClusterRef):
-    """The tree to wait for."""
+    """The tree that the Job fills."""
 
     job: str
     tree: str
@@ -29,14 +29,14 @@ class TreePopulatedInputs(ClusterRef):
     claim: str
     """Claim that holds the tree."""
     timeout_seconds: float = STUCK_SECONDS
-    """Time for the Job's pod to get a machine and an image. A state of before has none."""
+    """Time for the Job's pod to get a machine and an image, in seconds. Older states have no value."""
 
 
 class TreePopulatedProvider(LiveProvider):
     """Wait on create and update. Delete removes nothing: trees are data."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare the filled tree with the wanted one. A tree that was whole once is not read again."""
+        """Compare the filled tree with the wanted one. A tree that was complete once is not read again."""
         return DiffResult(changes=has_unknown(news) or _filled(olds) != _filled(news))
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -50,7 +50,7 @@ class TreePopulatedProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end. A Job that failed before is recreated: the user has fixed its cause."""
+        """Follow the Job to its end. A Job that failed before is recreated: the user may have fixed the cause."""
         inputs = TreePopulatedInputs.model_validate(props)
         job = JobFollower(
             self.kube(props),
@@ -61,12 +61,12 @@ class TreePopulatedProvider(LiveProvider):
             report=report,
             clock=MachineClock(),
             stuck_seconds=inputs.timeout_seconds,
-            advice="Where machines or images take longer, raise ready_timeout_seconds; where no machine has room for "
+            advice="If machines or images take longer, raise ready_timeout_seconds; if no machine has room for "
             "it, lower jail.populate.pod_resources.",
         )
         found = job.look()
         if found.failure:
-            report(f"jail: the Job {inputs.job} has failed before: it is recreated")
+            report(f"jail: recreates the Job {inputs.job}, which failed before")
             job.recreate(found)
         outcome = job.end()
         if outcome.failure:
@@ -79,13 +79,13 @@ class TreePopulatedProvider(LiveProvider):
 
 
 def _filled(props: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the inputs that decide the place of a tree and its source."""
+    """Return the inputs that decide the tree's place and source."""
     inputs = TreePopulatedInputs.model_validate(props)
     return inputs.namespace, inputs.job, inputs.tree, inputs.source, inputs.claim
 
 
 class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
-    """A tree of the jail that is whole and verified."""
+    """A tree of the jail that is complete and verified."""
 
     tree: pulumi.Output[str]
     """Name of the tree."""

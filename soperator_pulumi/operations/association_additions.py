@@ -9,19 +9,20 @@ from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
 
 ANSWER_SECONDS = 300
-"""Time for slurmdbd to answer: it was ready before. Each of its attempts to reach its database takes 30 s and more."""
+"""Time for slurmdbd to answer: it was ready before. One attempt of slurmdbd to reach its database takes 30 s or
+more."""
 
 _ATTEMPTS = 2
-"""Another one may add the same at the same moment: the pod's own sidecar, or an administrator."""
+"""The same may be added by others at the same moment: the pod's own sidecar, or an administrator."""
 
 
 @dataclass(frozen=True)
 class WantedAssociations:
-    """Accounts and users of one cluster's spec."""
+    """Accounts and users in one cluster's spec."""
 
     accounts: Sequence[str]
     users: Mapping[str, Sequence[str]]
-    """Accounts of each user, the default one first."""
+    """Accounts of users, by user; the default account comes first."""
 
     def missing(self, sacctmgr: Sacctmgr) -> AssociationPlan:
         """Return the additions that the database needs.
@@ -33,10 +34,10 @@ class WantedAssociations:
         return plan(sacctmgr.cluster, self.accounts, self.users, recorded(sacctmgr))
 
     def add(self, sacctmgr: Sacctmgr, report: Report, clock: Clock) -> None:
-        """Add what is missing, and wait for a slurmdbd that does not answer. Each attempt looks at what is there first.
+        """Add what is missing, and wait if slurmdbd does not answer. Every attempt first reads what exists.
 
         Raises:
-            NotReadyError: slurmdbd does not answer in `ANSWER_SECONDS`, with its last words.
+            NotReadyError: slurmdbd does not answer within `ANSWER_SECONDS`; with its last message.
             SlurmError: slurmdbd refuses an addition.
         """
         reason = ""
@@ -51,8 +52,8 @@ class WantedAssociations:
             else:
                 return
         raise NotReadyError(
-            f"slurmdbd does not answer out of its database after {ANSWER_SECONDS} s: {reason}\n"
-            "Read the logs of the pods accounting-0 and, where the database is the cluster's own, database-0; "
+            f"slurmdbd does not answer from its database after {ANSWER_SECONDS} s: {reason}\n"
+            "Read the logs of the pods accounting-0 and, if the database is the cluster's own, database-0; "
             "then run again."
         )
 
@@ -65,4 +66,4 @@ class WantedAssociations:
                 report(line)
             found.run(sacctmgr)
         if not (left := self.missing(sacctmgr)).is_empty:
-            raise SlurmError("\n".join(["The accounting database did not take these changes:", *left.lines()]))
+            raise SlurmError("\n".join(["The accounting database did not accept these changes:", *left.lines()]))

@@ -1,4 +1,4 @@
-"""Plan of the accounting database: additions that the spec's accounts and users need. Nothing is ever removed.
+"""Plan for the accounting database: what to add for the spec's accounts and users. Nothing is ever removed.
 
 An association holds the usage of its user, and limits that administrators set. A user who leaves the spec, and
 associations that the spec does not know, stay as they are.
@@ -20,24 +20,24 @@ class RecordedAssociations:
 
 @dataclass(frozen=True)
 class AssociationPlan:
-    """Steps towards the spec, in their order. Each may be repeated."""
+    """Steps towards the spec, in their order. All steps can be repeated."""
 
     cluster: str
     adds_cluster: bool
     accounts: tuple[str, ...]
     """Accounts to add."""
     users: Mapping[str, tuple[str, ...]]
-    """Users to add, by account; a user's default account is before the others."""
+    """Users to add, by account. A user's default account precedes the user's other accounts."""
     defaults: Mapping[str, tuple[str, ...]]
-    """Users with another default account than in the spec, by that account."""
+    """Users whose default account differs from the spec, by the spec's default account."""
 
     @property
     def is_empty(self) -> bool:
-        """True where the database has everything."""
+        """True if the database has everything."""
         return not (self.adds_cluster or self.accounts or self.users or self.defaults)
 
     def lines(self) -> Iterator[str]:
-        """Yield the steps for people."""
+        """Yield the steps as lines for users."""
         if self.adds_cluster:
             yield f"accounting: registers cluster {self.cluster}"
         if self.accounts:
@@ -48,7 +48,7 @@ class AssociationPlan:
             yield f"accounting: makes {account} the default account of {_counted(users, 'user')}"
 
     def run(self, sacctmgr: Sacctmgr) -> None:
-        """Do the steps."""
+        """Carry out the steps."""
         if self.adds_cluster:
             sacctmgr.add_cluster()
         if self.accounts:
@@ -70,11 +70,15 @@ def plan(
     Args:
         cluster: Slurm's name of the cluster.
         accounts: Accounts of the spec.
-        users: Accounts of each user of the spec, the default one first.
+        users: Accounts of the spec's users, by user; the default account comes first.
         now: The database.
     """
-    has = {(each.user, each.account) for each in now.associations}
-    defaults = {each.user: each.account for each in now.associations if each.user and each.is_default}
+    has = {(association.user, association.account) for association in now.associations}
+    defaults = {
+        association.user: association.account
+        for association in now.associations
+        if association.user and association.is_default
+    }
     wanted = dict.fromkeys([*accounts, *(account for own in users.values() for account in own)])
     added: dict[str, list[str]] = {}
     # A user's first account becomes the default one: those of all users come before the second accounts.
@@ -96,7 +100,7 @@ def plan(
 
 
 def _comes_late(user: str, own: Sequence[str], added: Mapping[str, Sequence[str]]) -> bool:
-    """Return True where a new user gets another account before the default one, which was added for others earlier."""
+    """Return True if a new user gets another account before the default one, which was added for others earlier."""
     first = next((account for account, names in added.items() if user in names), own[0])
     return first != own[0]
 

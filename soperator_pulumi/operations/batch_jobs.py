@@ -1,4 +1,4 @@
-"""One Kubernetes Job, followed to its end: its progress, and the reason why it cannot start or has failed.
+"""A Kubernetes Job, followed to its end: its progress, and why it cannot start or has failed.
 
 Its pods may be killed at any moment. Kubernetes creates another pod, and following continues with that one.
 """
@@ -13,9 +13,9 @@ from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 STUCK_SECONDS = 600
-"""Time that a pod may be stuck: a machine of most clouds is there by then."""
+"""Time that a pod may be stuck, in seconds: most clouds provide a machine in that time."""
 SILENT_SECONDS = 1800
-"""Time for a pod to start its program, and for the program to report anything new: a pull of an image of tens of GiB
+"""Time for a pod to start its program, and for the program to report something new: pulling an image of tens of GiB
 takes that long."""
 
 _LOG_LINES = 2000
@@ -52,26 +52,26 @@ class BatchJob:
 
     @property
     def complete(self) -> bool:
-        """True where it has completed its work."""
+        """True if it has completed."""
         return self._condition("Complete") is not None
 
     @property
     def failure(self) -> str:
-        """Reason of its failure; empty where it has not failed."""
+        """Reason for its failure; empty if it has not failed."""
         failed = self._condition("Failed")
         return "" if failed is None else f"{failed.get('reason', 'failed')}: {failed.get('message', '')}".rstrip(": ")
 
     @property
     def ended(self) -> bool:
-        """True where it is complete or has failed."""
+        """True if it is complete or has failed."""
         return self.complete or bool(self.failure)
 
     def manifest(self) -> Json:
-        """Return the manifest that creates the same Job again: without the fields of the API server."""
+        """Return the manifest that creates the same Job again, without fields set by the API server."""
         meta, spec = self.body["metadata"], self.body["spec"]
         kept = {key: meta[key] for key in ("name", "namespace") if key in meta}
         template = {key: value for key, value in spec["template"].items() if key != "metadata"}
-        # An empty map would make its sender own the labels that the API server adds.
+        # An empty map would make the sender own the labels that the API server adds.
         metadata = _metadata(spec["template"].get("metadata", {}))
         return {
             "apiVersion": "batch/v1",
@@ -85,12 +85,12 @@ class BatchJob:
 
     @property
     def manager(self) -> str:
-        """Field manager of the program that made it, which can then change the fields again."""
+        """Field manager of the program that created it: others cannot change its fields without conflicts."""
         return str(self._managed.get("manager", FIELD_MANAGER))
 
     @property
     def applied(self) -> bool:
-        """True where the program applied it, false where the program created it. Fields have other owners then."""
+        """True if the program applied it, False if the program created it: the owners of fields differ."""
         return self._managed.get("operation") == "Apply"
 
     @property
@@ -100,11 +100,13 @@ class BatchJob:
 
     def _condition(self, kind: str) -> Json | None:
         conditions = self.body.get("status", {}).get("conditions") or []
-        return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
+        return next(
+            (condition for condition in conditions if condition["type"] == kind and condition["status"] == "True"), None
+        )
 
 
 def _metadata(body: Json) -> Json:
-    """Return the labels and annotations that are not the API server's own."""
+    """Return the labels and annotations, without those of the API server."""
     labels = {key: value for key, value in (body.get("labels") or {}).items() if key not in _MADE_BY_KUBERNETES}
     found = {"labels": labels, "annotations": body.get("annotations")}
     return {key: value for key, value in found.items() if value}
@@ -115,47 +117,47 @@ class Outcome:
     """End of a Job."""
 
     failure: str
-    """Reason of a failure, in the words of its program and of Kubernetes; empty when it is complete."""
+    """Reason for a failure, in the words of its program and of Kubernetes; empty if it completed."""
     log: tuple[str, ...]
     """Output of its last pod, as far as it is still available."""
 
 
 class Stage(Enum):
-    """Stage of the work of a Job at one moment."""
+    """Stage of the work of a Job."""
 
     STUCK = auto()
-    """The pod will hardly start by itself."""
+    """The pod is unlikely to start without help."""
     STARTS = auto()
-    """The pod starts, or Kubernetes is about to make another one."""
+    """The pod starts, or Kubernetes is about to create another one."""
     RUNS = auto()
     """The program runs."""
 
 
 @dataclass(frozen=True)
 class JobFollower:
-    """One Job, watched until it has ended."""
+    """A Job, watched until it has ended."""
 
     kube: Kube
     namespace: str
     name: str
     container: str
-    """The container that does the work."""
+    """Container that does the work."""
     prefix: str
-    """Start of each reported line."""
+    """Start of every reported line."""
     report: Report
     clock: Clock
     stuck_seconds: float = STUCK_SECONDS
     silent_seconds: float = SILENT_SECONDS
     advice: str = ""
-    """Next step for a pod that is stuck for so long, in a sentence; empty for none in particular."""
+    """Next step if the pod stays stuck, as a sentence; empty for no specific step."""
 
     def end(self) -> Outcome:
-        """Wait until the Job has ended; report its output, or what holds it up, at most once a second.
+        """Wait until the Job has ended; report its output, or what delays it, at most once a second.
 
-        A program that reports anything new may take as long as it needs.
+        A program that keeps reporting something new may take as long as it needs.
 
         Raises:
-            NotReadyError: there is no such Job, it is stuck for `stuck_seconds`, or neither starts nor reports anything
+            NotReadyError: the Job does not exist, is stuck for `stuck_seconds`, or neither starts nor reports something
                 new for `silent_seconds`.
         """
         progress, pause = _Progress(self), _FIRST_PAUSE_SECONDS
@@ -177,24 +179,24 @@ class JobFollower:
         """Return the Job as it is now.
 
         Raises:
-            NotReadyError: there is none.
+            NotReadyError: the Job does not exist.
         """
         body = self.kube.get(job_path(self.namespace, self.name))
         if body is None:
             raise NotReadyError(
-                f"{self.prefix}: the Job {self.namespace}/{self.name} is not there; somebody has deleted it. "
+                f"{self.prefix}: the Job {self.namespace}/{self.name} does not exist, it was deleted. "
                 "Refresh the stack, then run again: it is recreated."
             )
         return BatchJob.of(body)
 
     def recreate(self, job: BatchJob) -> None:
-        """Delete a Job with its pods, and create it again from its own manifest, in the way of its maker.
+        """Delete a Job with its pods, and create it again from its manifest, as the same field manager.
 
-        pulumi-kubernetes creates a Job, and its first update takes over the fields of a creation by
-        `pulumi-kubernetes`, not those applied under this name.
+        pulumi-kubernetes creates a Job, and its first update adopts fields that `pulumi-kubernetes` created, but not
+        fields applied under that name.
 
         Raises:
-            NotReadyError: the Job or its pods stay.
+            NotReadyError: the Job or its pods remain.
         """
         self.remove(job)
         if job.applied:
@@ -206,7 +208,7 @@ class JobFollower:
         """Delete a Job with its pods, and wait until they are gone.
 
         Raises:
-            NotReadyError: the Job or its pods stay.
+            NotReadyError: the Job or its pods remain.
         """
         self.kube.delete(job.path, dependents_first=True)
         deadline = self.clock.now() + self.stuck_seconds
@@ -217,7 +219,7 @@ class JobFollower:
         raise NotReadyError(
             f"{self.prefix}: the Job {self.namespace}/{self.name} is still being deleted after "
             f"{self.stuck_seconds:.0f} s: see `kubectl describe job {self.name} -n {self.namespace}`. "
-            "Run again when it has gone."
+            "Run again when it is gone."
         )
 
     def _newest_pod(self, job: BatchJob) -> Pod | None:
@@ -225,11 +227,11 @@ class JobFollower:
         return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
     def show(self, text: str) -> None:
-        """Show a line about the Job."""
+        """Report a line about the Job."""
         self.report(f"{self.prefix}: {text}")
 
     def _state(self, job: BatchJob, pod: Pod | None) -> tuple[list[str], Stage]:
-        """Return the newest lines of the program, or the reason why there are none; and how far the work is."""
+        """Return the newest lines of the program, or why there are none, and the stage of the work."""
         if pod is None:
             return [newest_warning(self.kube, self.namespace, job.uid) or "its pod is being created"], Stage.STUCK
         if pod.runs(self.container):
@@ -253,12 +255,12 @@ class JobFollower:
 
 
 def _for_people(log: Iterable[str]) -> list[str]:
-    """Return the lines of a log for people, without the result that a program of ours prints as JSON."""
+    """Return the lines of a log for users, without the result that this package's programs print as JSON."""
     return [line for line in log if line.strip() and not line.startswith("{")]
 
 
 class _Progress:
-    """The line reported last, and the times by which a wait ends."""
+    """The last reported line, and the times at which a wait ends."""
 
     def __init__(self, following: JobFollower) -> None:
         self._following = following
@@ -278,9 +280,9 @@ class _Progress:
         return (min(silent, stuck) if self._stage is Stage.STUCK else silent) - self._now()
 
     def note(self, lines: Sequence[str], stage: Stage) -> None:
-        """Note the state of this moment, and report its new lines."""
+        """Note the current state, and report its new lines."""
         now, newest = self._now(), lines[-1] if lines else "runs"
-        # The reasons why a pod does not start may change for ever: only a program makes progress.
+        # The reasons why a pod does not start may keep changing: only the program makes progress.
         done = newest if stage is Stage.RUNS else ""
         if done != self._done:
             self._moved_at, self._done = now, done
@@ -294,17 +296,17 @@ class _Progress:
             self._show(f"{newest}{left}" + (" to report anything new" if stage is Stage.RUNS else ""))
 
     def no_progress(self) -> NotReadyError:
-        """Return the error of a wait that is over."""
+        """Return the error for a wait that has timed out."""
         following, since = self._following, self._free_at if self._stage is Stage.STUCK else self._moved_at
         advice = f"{following.advice} " if self._stage is Stage.STUCK and following.advice else ""
         return NotReadyError(
             f"{following.prefix}: the Job {following.namespace}/{following.name} makes no progress: {self._newest}. "
-            f"That is so for {self._now() - since:.0f} s. {advice}Fix the problems above and run again: the Job "
-            "continues by itself."
+            f"This has lasted for {self._now() - since:.0f} s. {advice}Fix the problems above and run again: the Job "
+            "continues on its own."
         )
 
     def report(self, lines: Sequence[str], ending: str = "") -> None:
-        """Report the lines after the one reported last; the newest one with an ending."""
+        """Report the lines that follow the last reported one, and append an ending to the newest."""
         places = [place for place, line in enumerate(lines) if line == self._last]
         fresh = lines[places[-1] + 1 :] if places else lines
         for number, line in enumerate(fresh[:_BURST_LINES], start=1):

@@ -1,7 +1,7 @@
-"""Holder of a cluster: a component, named by a mark in the namespace that every drain gate checks before it drains.
+"""Holder of a cluster: a component, recorded in a mark in the namespace that drain gates check before they drain.
 
-Pulumi takes a resource with a changed URN for another one: it creates the new resource and then deletes the old one,
-which is the same cluster. By the mark the old resource knows that it was superseded.
+To Pulumi, a resource with a changed URN is another resource: it creates the new one and then deletes the old one,
+although both are the same cluster. The mark shows the old resource that it was superseded.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,23 @@ from soperator_pulumi.errors import DrainError
 from soperator_pulumi.operations.kube import Kube, config_map_path
 
 MARK = "soperator-pulumi"
-"""Name of the ConfigMap that is the mark: the right to write ConfigMaps in the namespace is enough."""
+"""Name of the ConfigMap that serves as the mark: it only needs the right to write ConfigMaps in the namespace."""
 
 _HOLDER = "holder"
 
 
 def holder(kube: Kube, namespace: str) -> str:
-    """Return the URN of the component that holds the cluster of a namespace; empty when none holds it."""
+    """Return the URN of the component that holds the cluster of a namespace; empty if none holds it."""
     found = kube.get(config_map_path(namespace, MARK)) or {}
     return str((found.get("data") or {}).get(_HOLDER, ""))
 
 
 def hold(kube: Kube, namespace: str, component: str, labels: Mapping[str, str]) -> None:
-    """Have a component hold the cluster, whoever held it before.
+    """Make a component the holder of the cluster, whoever held it before.
 
     Args:
         kube: Kubernetes of the cluster.
-        namespace: Namespace of the cluster, which exists.
+        namespace: Existing namespace of the cluster.
         component: URN of the component.
         labels: Labels of the mark.
     """
@@ -43,16 +43,16 @@ def release(kube: Kube, namespace: str, component: str) -> None:
 
 
 def require_held(kube: Kube, namespace: str, component: str, cluster: str) -> None:
-    """Refuse where another component holds the cluster.
+    """Refuse if another component holds the cluster.
 
     Args:
         kube: Kubernetes of the cluster.
         namespace: Namespace of the cluster.
-        component: URN of the component that is about to drain it; empty where none is recorded.
+        component: URN of the component that is about to drain the cluster; empty if none is recorded.
         cluster: Name of the cluster, for the message.
 
     Raises:
-        DrainError: another component holds it. Nothing may be drained, and so nothing is deleted.
+        DrainError: another component holds the cluster. Nothing may be drained, so nothing is deleted.
     """
     other = holder(kube, namespace) if component else ""
     if other and other != component:
@@ -60,26 +60,26 @@ def require_held(kube: Kube, namespace: str, component: str, cluster: str) -> No
             f"{cluster}: nothing is drained and nothing deleted, as another component holds the cluster:\n"
             f"  {other}\n"
             "If that is the former name of this component, run `pulumi up` first.\n"
-            "If it has taken over the cluster, delete this one from Pulumi's state alone, not from Kubernetes: "
+            "If it has taken over the cluster, delete this one only from Pulumi's state, not from Kubernetes: "
             f"pulumi state delete --target-dependents --force '{component}'"
         )
 
 
 def problem(kube: Kube, namespace: str, component: str, before: str) -> str:
-    """Return why a component may not take a cluster; empty when it may.
+    """Return why a component may not take a cluster; empty if it may.
 
     Args:
         kube: Kubernetes of the cluster.
         namespace: Namespace of the cluster.
         component: URN of the component.
-        before: URN recorded last, another one where Pulumi knows that the component was renamed; or empty.
+        before: Last recorded URN, which differs if Pulumi knows that the component was renamed; or empty.
     """
     found = holder(kube, namespace) if component else ""
     if not found or found in {component, before}:
         return ""
     return (
-        f'got "{namespace}", whose cluster is {found}, and not {component}. If the component was renamed or has '
-        "another parent, give it an alias, or Pulumi would delete the one and create the other: "
+        f'got "{namespace}", but its cluster is {found}, not {component}. If the component was renamed or has '
+        "another parent, give it an alias, or Pulumi would delete one and create the other: "
         "aliases=[pulumi.Alias(...)]. If the state of that component is lost for good, release the cluster: "
         f"kubectl --namespace {namespace} delete configmap {MARK}"
     )

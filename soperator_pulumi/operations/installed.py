@@ -1,6 +1,6 @@
-"""Parts of a platform that somebody else installed: version and settings, read from the live cluster.
+"""Version and settings of a platform's existing parts, read from the live cluster.
 
-Nothing is changed. Requirements are data, as `soperator_pulumi.platform.requirements` writes them for each part.
+Nothing is changed. Requirements are data, which `soperator_pulumi.platform.requirements` provides for every part.
 """
 
 import json
@@ -30,7 +30,7 @@ class Definition(_Frozen):
     version: str
     """Served version."""
     release_annotation: str = ""
-    """Annotation with the version of the part, where no workload has it."""
+    """Annotation with the version of the part, if no workload shows it."""
 
 
 class Workload(_Frozen):
@@ -50,32 +50,32 @@ class ObjectRule(_Frozen):
     path: str
     """Path in the API."""
     collection: bool = True
-    """False where the path is that of one object."""
+    """False if the path is that of one object."""
     called: str
-    """Name of the objects in a message: `ClusterPolicy`."""
+    """Name of the objects in a message, in the singular: `ClusterPolicy`."""
     allowed: dict[str, tuple[str, ...]] = {}
-    """Allowed values by the path of a field, as JSON writes them, and text as it is. `unset` is the absence of it."""
+    """Allowed values by the path of a field, in JSON's notation, text without quotes. `unset` is an absent field."""
     every: bool = True
-    """True where the rule holds for every object, False where one is enough."""
+    """True if the rule applies to every object, False if one object is enough."""
     optional: bool = False
-    """True where the absence of the object is no problem."""
+    """True if the object may be absent."""
     labels: dict[str, tuple[str, ...]] = {}
-    """Allowed values of labels."""
+    """Allowed values of labels, by label."""
     unless: dict[str, tuple[str, ...]] = {}
-    """Values of fields with which an object is left out."""
+    """Values of fields, by path, that exempt an object."""
     cure: str
-    """Next step, as sentences."""
+    """Next step, in sentences."""
 
 
 class Requirement(_Frozen):
-    """Needs of ours of an installed part."""
+    """Requirement on an installed part."""
 
     part: str
     """Key of the part in the spec."""
     title: str
     """Name of the product."""
     minimum: str
-    """Lowest version that is known to work."""
+    """Lowest version known to work."""
     definitions: tuple[Definition, ...] = ()
     workload: Workload | None = None
     rules: tuple[ObjectRule, ...] = ()
@@ -87,22 +87,26 @@ def installed_problems(kube: Kube, requirements: Sequence[Requirement]) -> Itera
     Raises:
         KubernetesError: the cluster does not answer, or refuses a read.
     """
-    for each in requirements:
-        missing = [*_definition_problems(kube, each)]
+    for requirement in requirements:
+        missing = [*_definition_problems(kube, requirement)]
         yield from missing
-        yield from _version_problems(kube, each)
-        if not missing:  # objects of a kind that is missing are missing, too
-            found = [problem for rule in each.rules for problem in _rule_problems(kube, each, rule)]
+        yield from _version_problems(kube, requirement)
+        if not missing:  # if a kind is missing, so are its objects
+            found = [problem for rule in requirement.rules for problem in _rule_problems(kube, requirement, rule)]
             yield from dict.fromkeys(found)
 
 
 def installed_versions(kube: Kube, requirements: Sequence[Requirement]) -> dict[str, str]:
-    """Return the installed version of each part; empty where it is not found.
+    """Return the installed versions by part; a part that is not found has an empty version.
 
     Raises:
         KubernetesError: the cluster does not answer, or refuses a read.
     """
-    return {each.part: _version(kube, each) for each in requirements if each.definitions or each.workload}
+    return {
+        requirement.part: _version(kube, requirement)
+        for requirement in requirements
+        if requirement.definitions or requirement.workload
+    }
 
 
 def _definition_problems(kube: Kube, wanted: Requirement) -> Iterator[Problem]:
@@ -112,7 +116,7 @@ def _definition_problems(kube: Kube, wanted: Requirement) -> Iterator[Problem]:
             text = f"exists: true, but {wanted.title} has no definition {definition.name} here. {_install(wanted)}"
             yield Problem(wanted.part, text)
             continue
-        served = [each["name"] for each in body["spec"]["versions"] if each.get("served")]
+        served = [version["name"] for version in body["spec"]["versions"] if version.get("served")]
         if definition.version not in served:
             there = ", ".join(served) or "none"
             text = f"{definition.name} is served as {there}, needs {definition.version}. Upgrade {wanted.title}."
@@ -127,13 +131,14 @@ def _version_problems(kube: Kube, wanted: Requirement) -> Iterator[Problem]:
             text = f"exists: true, but no {wanted.workload.kind} has the labels {labels}. {_install(wanted)}"
             yield Problem(wanted.part, text)
             return
-        for each in found:
-            if not _is_ready(wanted.workload.kind, each):
+        for found_workload in found:
+            if not _is_ready(wanted.workload.kind, found_workload):
                 yield Problem(
                     wanted.part,
-                    f"{wanted.workload.kind} {_full_name(each)} has no ready pod, or not all of them. See: kubectl "
-                    f"describe {wanted.workload.kind.lower()} -n {each['metadata']['namespace']} "
-                    f"{each['metadata']['name']}",
+                    f"{wanted.workload.kind} {_full_name(found_workload)} has no ready pod, or some are not ready. "
+                    "See: kubectl "
+                    f"describe {wanted.workload.kind.lower()} -n {found_workload['metadata']['namespace']} "
+                    f"{found_workload['metadata']['name']}",
                 )
     version = _version(kube, wanted)
     if version and _numbers(version) < _numbers(wanted.minimum):
@@ -147,7 +152,7 @@ def _rule_problems(kube: Kube, wanted: Requirement, rule: ObjectRule) -> Iterato
     else:
         found = kube.get(rule.path)
         objects = [] if found is None else [found]
-    judged = [each for each in objects if not (rule.unless and _has(each, rule.unless))]
+    judged = [item for item in objects if not (rule.unless and _has(item, rule.unless))]
     if not objects and rule.optional:
         return
     yield from _label_problems(wanted, rule, judged)
@@ -155,41 +160,41 @@ def _rule_problems(kube: Kube, wanted: Requirement, rule: ObjectRule) -> Iterato
         step = f"Create it: without it {wanted.title} does nothing." if rule.allowed else rule.cure
         yield Problem(wanted.part, f"there is no {rule.called}. {step}")
     elif rule.every:
-        for each in judged:
+        for item in judged:
             for field, allowed in rule.allowed.items():
-                if (value := _field(each, field)) not in allowed:
-                    name, needs = _full_name(each), " or ".join(allowed)
+                if (value := _field(item, field)) not in allowed:
+                    name, needs = _full_name(item), " or ".join(allowed)
                     yield Problem(wanted.part, f"{rule.called} {name}: {field} is {value}, needs {needs}. {rule.cure}")
-    elif not any(_has(each, rule.allowed) for each in judged):
+    elif not any(_has(item, rule.allowed) for item in judged):
         fields = ", ".join(f"{field} {allowed[0]}" for field, allowed in rule.allowed.items())
         yield Problem(wanted.part, f"no {rule.called} has {fields}. {rule.cure}")
 
 
 def _label_problems(wanted: Requirement, rule: ObjectRule, judged: Sequence[Json]) -> Iterator[Problem]:
-    for each in judged:
-        labels = each["metadata"].get("labels") or {}
+    for item in judged:
+        labels = item["metadata"].get("labels") or {}
         for label, allowed in rule.labels.items():
             if (value := labels.get(label, "unset")) not in allowed:
-                found = f"{rule.called} {_full_name(each)}: label {label} is {value}, needs {' or '.join(allowed)}."
+                found = f"{rule.called} {_full_name(item)}: label {label} is {value}, needs {' or '.join(allowed)}."
                 yield Problem(wanted.part, f"{found} {rule.cure}")
 
 
 def _install(wanted: Requirement) -> str:
-    return f"Install {wanted.title}, or remove exists: true to have it installed."
+    return f"Install {wanted.title}, or remove exists: true so that the platform installs it."
 
 
 def _version(kube: Kube, wanted: Requirement) -> str:
-    """Return the version of a part; empty where none is found."""
+    """Return the version of a part; empty if none is found."""
     for definition in wanted.definitions:
         body = kube.get(f"{_DEFINITIONS}/{definition.name}") if definition.release_annotation else None
         if body is not None:
             return str((body["metadata"].get("annotations") or {}).get(definition.release_annotation, ""))
     workload = wanted.workload
-    for each in _workloads(kube, workload) if workload else ():
-        containers = each["spec"]["template"]["spec"]["containers"]
+    for found in _workloads(kube, workload) if workload else ():
+        containers = found["spec"]["template"]["spec"]["containers"]
         image = next((one["image"] for one in containers if workload and one["name"] == workload.container), "")
         tag = str(image).partition("@")[0].rpartition(":")[2]
-        label = (each["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
+        label = (found["metadata"].get("labels") or {}).get("app.kubernetes.io/version", "")
         return tag if _VERSION.match(tag) else str(label)
     return ""
 
@@ -201,7 +206,7 @@ def _workloads(kube: Kube, wanted: Workload) -> list[Json]:
 def _is_ready(kind: str, body: Json) -> bool:
     status = body.get("status") or {}
     if kind == "DaemonSet":
-        # A machine that joins or leaves is no fault of the agent: one of ten may be about to become ready.
+        # A machine that joins or leaves is not the agent's fault: one of ten may be about to become ready.
         ready, wanted = int(status.get("numberReady") or 0), int(status.get("desiredNumberScheduled") or 0)
         return ready >= wanted - wanted // 10
     return int(status.get("readyReplicas") or 0) > 0
@@ -209,7 +214,7 @@ def _is_ready(kind: str, body: Json) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     found = _VERSION.match(version)
-    return tuple(int(each or 0) for each in found.groups()) if found else ()
+    return tuple(int(group or 0) for group in found.groups()) if found else ()
 
 
 def _has(body: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> bool:
@@ -217,7 +222,7 @@ def _has(body: Mapping[str, Any], values: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _field(body: object, path: str) -> str:
-    """Return the value at a dotted path as a rule writes it."""
+    """Return the value at a dotted path in the notation of rules."""
     for key in path.split("."):
         body = body.get(key) if isinstance(body, Mapping) else None
     return "unset" if body is None else body if isinstance(body, str) else json.dumps(body)

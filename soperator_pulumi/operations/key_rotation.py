@@ -1,15 +1,16 @@
 """Rotation of keys while jobs run: the munge key in all pods at the same moment, and the host key of sshd.
 
-munged reads one key when it starts, and daemons with different keys refuse each other. A refused message can cost a
-job: slurmctld shows a batch job as running for ever whose end it has refused (measured). So the rotation has steps:
+munged reads its key when it starts, and daemons with different keys refuse each other. A refused message can cost a
+job: if slurmctld refuses the message that a batch job has ended, it shows the job as running for ever (measured). So
+the rotation has steps:
 
-1. Wait until the kubelets have brought the new key to every pod. No munged changes before that.
-2. Start a munged with the new key in every pod, on a socket that nobody knows, and ask it for a credential.
-3. Give all pods one moment at which it takes the place of the former one, by `Schedule`. slurmctld, slurmd and the
-   steps of jobs stay: they connect to munged for each message, and try for two seconds.
+1. Wait until the kubelets have delivered the new key to every pod. Until then no munged changes.
+2. Start a munged with the new key in every pod, on a private socket, and ask it for a credential.
+3. Give all pods the moment at which it replaces the former one, by `Schedule`. slurmctld, slurmd and the steps of jobs
+   keep running: they connect to munged for every message, and retry for two seconds.
 
-If a step fails in one pod, nothing changes in any, and the next run begins again. A run that is killed while it gives
-the moment leaves pods with the former key, and the next run changes those alone.
+If a step fails in one pod, nothing changes in any pod, and the next run starts again. If a run is killed while it
+distributes the moment, some pods keep the former key, and the next run changes only these.
 """
 
 import base64
@@ -32,10 +33,10 @@ from soperator_pulumi.render import layout
 T = TypeVar("T")
 
 MUNGED = "munged"
-"""Name of the container that runs munged, in every pod of Slurm's."""
+"""Name of the container that runs munged, in every pod of Slurm."""
 
 MOUNTED_KEY = "/etc/munge-secret/munge.key"
-"""Munge key as the kubelet brings it."""
+"""Munge key as delivered by the kubelet."""
 
 KEY_IN_USE = "/run/munge-key/munge.key"
 """Copy of the munge key that munged has read."""
@@ -44,10 +45,10 @@ SOCKET = "/run/munge/munge.socket.2"
 NEXT_SOCKET = "/run/munge/next.socket"
 
 CLOCK_SECONDS = 0.5
-"""Difference of the machines' clocks that the schedule bears, besides the time that a look at them takes."""
+"""Difference between the machines' clocks that the schedule tolerates, apart from the time that reading them takes."""
 
 ATTEMPTS = 3
-"""Attempts to give all pods the moment in time; each gives more time than the one before."""
+"""Attempts to give all pods the moment in time; every attempt allows more time than the one before."""
 
 _SLEEP_UNTIL = """
 sleep_until() {
@@ -55,7 +56,7 @@ sleep_until() {
     [ "$left" -le 0 ] || sleep "$((left / 1000)).$(printf %03d "$((left % 1000))")"
 }
 """
-"""Function of the shell that sleeps until a time in milliseconds since 1970."""
+"""Shell function that sleeps until a time in milliseconds since 1970."""
 
 PREPARE = f"""set -eu
 cd /run/munge-key
@@ -80,10 +81,10 @@ echo "$1" > /run/munge-key/armed
 setsid /bin/sh -c "$0" munge-switch "$1" "$2" </dev/null >/proc/1/fd/1 2>/proc/1/fd/2 &
 echo armed
 """
-"""Script that leaves `SWITCH` waiting for its times, and prints `armed`."""
+"""Script that starts `SWITCH`, which waits for its times, and prints `armed`."""
 
 DISARM = "rm -f /run/munge-key/armed"
-"""Command after which a waiting `SWITCH` changes nothing."""
+"""Command that makes a waiting `SWITCH` change nothing."""
 
 SWITCH = f"""set -eu
 {_SLEEP_UNTIL}
@@ -99,30 +100,30 @@ former=$(cat /run/munge-key/served_by 2>/dev/null || true)
 mv -f /run/munge-key/next.pid /run/munge-key/served_by
 [ -z "$former" ] || kill "$former"
 """
-"""Script that takes munged's socket away at its first argument and puts the next munged's in its place at its second.
+"""Script that removes munged's socket at its first argument and puts the next munged's in its place at its second.
 
-The container's own munged keeps running without a socket, as the container would end with it. A munged of an earlier
-rotation ends. That of jobs starts again, with the key that is in use by then.
+The container's own munged keeps running without a socket, because the container would end with it. A munged of an
+earlier rotation ends. The one for jobs restarts with the key that is in use by then.
 """
 
 PAUSE = f"""set -u
 {_SLEEP_UNTIL}
 sleep_until "$1"
 paused=""
-for each in $(scontrol show partitions --oneliner | sed -n 's/^PartitionName=\\([^ ]*\\) .* State=UP .*/\\1/p'); do
-    scontrol update "partitionname=$each" state=DOWN && paused="$paused $each"
+for partition in $(scontrol show partitions --oneliner | sed -n 's/^PartitionName=\\([^ ]*\\) .* State=UP .*/\\1/p'); do
+    scontrol update "partitionname=$partition" state=DOWN && paused="$paused $partition"
 done
 sleep_until "$2"
 for try in $(seq 60); do
     left=""
-    for each in $paused; do scontrol update "partitionname=$each" state=UP || left="$left $each"; done
+    for partition in $paused; do scontrol update "partitionname=$partition" state=UP || left="$left $partition"; done
     paused=$left
     [ -n "$paused" ] || break
     sleep 1
 done
 """
-"""Script that starts no job between its two arguments. It ends by itself, whatever happens to the run that began it; a
-slurmctld that restarts meanwhile takes the state of partitions from slurm.conf."""
+"""Script that starts no job between its two arguments. It ends on its own, whatever happens to the run that started it;
+if slurmctld restarts meanwhile, it takes the state of partitions from slurm.conf."""
 
 _IN_BACKGROUND = 'setsid /bin/sh -c "$0" key-rotation "$1" "$2" </dev/null >/proc/1/fd/1 2>/proc/1/fd/2 &'
 
@@ -130,7 +131,7 @@ _LISTENERS = ("controller", "accounting")
 """Components whose daemons read the messages that must not be lost."""
 
 _OVER_SECONDS = 6.0
-"""Seconds from the start of a schedule until all of it is over."""
+"""Seconds from the start of a schedule until it is over."""
 _CALLS_AT_ONCE = 32
 _AGAIN_SECONDS = 10
 _SHOWN = 10
@@ -144,7 +145,7 @@ class Schedule:
 
     @property
     def pause(self) -> tuple[int, int]:
-        """Time in which no job starts: its messages come from slurmctld, whose munged stays longest."""
+        """Time in which no job starts, as messages about jobs come from slurmctld, whose munged changes last."""
         return self.start, self.start + 4400
 
     @property
@@ -154,13 +155,13 @@ class Schedule:
 
     @property
     def listeners(self) -> tuple[int, int]:
-        """Change of munged for slurmctld and slurmdbd, in the middle of the time without others."""
+        """Moment at which munged changes for slurmctld and slurmdbd, in the middle of the time without the others."""
         return self.start + 1700, self.start + 1700
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file in a container of several pods, and the content that it is to have."""
+    """A file in a container of several pods, and its wanted content."""
 
     container: str
     path: str
@@ -168,18 +169,18 @@ class _File:
     """SHA-256 sum of the content, in hexadecimal digits."""
 
     def holds_in(self, kube: Kube, pod: Pod) -> bool:
-        """Return True where the pod has this content; False also where the container does not answer."""
+        """Return True if the pod has this content; False also if the container does not answer."""
         try:
             place = kube.transport(pod.body["metadata"]["namespace"], pod.name, self.container)
             answer = place.run(["sha256sum", self.path], timeout_seconds=20)
         except TransportError:
-            return False  # the container restarts, or the pod goes: the next look shows it
+            return False  # the container restarts, or the pod is going: the next look shows it
         return answer.returncode == 0 and answer.stdout.startswith(f"{self.sum} ")
 
 
 @dataclass(frozen=True)
 class KeyRotation:
-    """The keys of one running cluster."""
+    """Changes the keys of a running cluster."""
 
     kube: Kube
     namespace: str
@@ -194,10 +195,10 @@ class KeyRotation:
         return [pod for pod in pods if not pod.going and pod.runs(MUNGED)]
 
     def munge(self, secret: str, key: str) -> None:
-        """Bring the munge key of a Secret into use in every pod that runs, while jobs run.
+        """Make every running pod use the munge key of a Secret, while jobs run.
 
         Raises:
-            NotReadyError: a pod did not get the key, or cannot take it. munged has changed nowhere.
+            NotReadyError: a pod did not get the key, or cannot use it. munged has changed nowhere.
         """
         for attempt in range(1, ATTEMPTS + 1):
             running = self.munge_pods()
@@ -213,11 +214,11 @@ class KeyRotation:
             self._switch(self._still(pods), lead_factor=attempt)
         raise NotReadyError(
             f"The munge key of namespace {self.namespace} is not the same in all pods after {ATTEMPTS} attempts: "
-            f"{_names(pods)} still use the former one, and Slurm refuses them. Run again at once."
+            f"{_names(pods)} still use the former one, so other daemons refuse their messages. Run again at once."
         )
 
     def _require_mount(self, pods: Sequence[Pod], secret: str) -> None:
-        """Refuse another Secret than the one that the pods mount: they would never get it.
+        """Refuse another Secret than the one that the pods mount, which they would never get.
 
         Raises:
             NotReadyError: the pods mount another Secret.
@@ -226,13 +227,13 @@ class KeyRotation:
             mounted = pod.secrets()
             if secret not in mounted:
                 raise NotReadyError(
-                    f"The pods of namespace {self.namespace} do not read the Secret {secret}, so it cannot bring "
-                    "another munge key while they run. Copy the present key into it, run again, and change its key "
+                    f"The pods of namespace {self.namespace} do not read the Secret {secret}, so it cannot change "
+                    "the munge key while they run. Copy the current key into it, run again, and change its key "
                     "after that."
                 )
 
     def ssh_host(self, secret: str, key: str) -> None:
-        """Have every sshd read the host key of a Secret. Open sessions stay.
+        """Make every sshd read the host key of a Secret. Open sessions stay.
 
         Raises:
             NotReadyError: login pods did not get the key in time, or have no sshd.
@@ -254,13 +255,13 @@ class KeyRotation:
         return hashlib.sha256(base64.b64decode(data)).hexdigest()
 
     def _await_mounted(self, file: _File, pods: Sequence[Pod], what: str) -> None:
-        """Wait until the kubelets have brought the file."""
+        """Wait until the kubelets have delivered the file."""
         self._await(file, pods, what, SYNC_SECONDS, self._ask_kubelets)
 
     def _await(
         self, file: _File, pods: Sequence[Pod], what: str, seconds: float, act: Callable[[Sequence[Pod]], float]
     ) -> None:
-        """Act until all of these pods that stay have the file. `act` returns the seconds until it is due again."""
+        """Act until all of these pods that remain have the file. `act` returns the seconds until it is due again."""
         waiting, due = [*pods], float("-inf")
         for left in until(self.clock.now() + seconds, self.clock):
             waiting = self._without(file, self._still(waiting))
@@ -279,10 +280,10 @@ class KeyRotation:
         return _AGAIN_SECONDS
 
     def _switch(self, pods: Sequence[Pod], *, lead_factor: int) -> None:
-        """Change munged in these pods at one moment, and wait until it is over. A failure before changes nothing.
+        """Change munged in these pods at one moment, and wait until that is over. An earlier failure changes nothing.
 
         Raises:
-            NotReadyError: munged does not start with the new key in a pod, or a clock differs.
+            NotReadyError: munged does not start with the new key in a pod, or a clock is off.
         """
         if not pods:
             return
@@ -302,7 +303,7 @@ class KeyRotation:
         armed = self._in_all(pods, lambda pod: self._arm(pod, schedule))
         if not all(armed) or self.clock.now() > until_start:
             self._in_all(pods, lambda pod: self._run(pod, MUNGED, ["/bin/sh", "-c", DISARM]))
-            self.report("not all pods were ready in time: nothing has changed, and it is tried again")
+            self.report("not all pods were ready in time: nothing has changed, tries again")
             return
         for pod in pods:
             if pod.component == "controller":
@@ -313,10 +314,10 @@ class KeyRotation:
             pass
 
     def _offset(self, pods: Sequence[Pod]) -> float:
-        """Return by how many seconds the clocks of the machines are ahead of this one's.
+        """Return by how many seconds the machines' clocks are ahead of this machine's clock.
 
         Raises:
-            NotReadyError: they differ from each other by more than the schedule bears.
+            NotReadyError: they differ from each other by more than the schedule tolerates.
         """
         looks = self._in_all(pods, self._clock)
         middle = statistics.median(offset for offset, _ in looks)
@@ -328,12 +329,12 @@ class KeyRotation:
         if far:
             raise NotReadyError(
                 f"The clocks of the machines of {_names(far)} differ from the others' by more than {CLOCK_SECONDS} s, "
-                "so no pod changes to the new munge key. Give them a time server, and run again."
+                "so no pod changes to the new munge key. Synchronize them with a time server, and run again."
             )
         return middle
 
     def _clock(self, pod: Pod) -> tuple[float, float]:
-        """Return by how many seconds a pod's clock is ahead of this one's, and the largest error of that."""
+        """Return by how many seconds a pod's clock is ahead of this machine's, and the largest error of that figure."""
         asked = self.clock.wall()
         text = self._run(pod, MUNGED, ["date", "+%s%3N"]).strip()
         answered = self.clock.wall()
@@ -345,7 +346,7 @@ class KeyRotation:
         return self._run(pod, MUNGED, ["/bin/sh", "-c", ARM, SWITCH, *map(str, times)]).strip() == "armed"
 
     def _still(self, pods: Sequence[Pod]) -> list[Pod]:
-        """Return the pods that are still there. A new pod starts with the new key."""
+        """Return the pods that still exist. A new pod starts with the new key."""
         uids = {pod.uid for pod in pods}
         found = find_pods(self.kube, self.namespace, {**self.selector})
         return [pod for pod in found if pod.uid in uids and not pod.going and not pod.ended]
@@ -355,14 +356,14 @@ class KeyRotation:
         return [pod for pod, holds in zip(pods, found, strict=True) if not holds]
 
     def _run(self, pod: Pod, container: str, command: Sequence[str]) -> str:
-        """Return the output of a command; empty where the pod goes: the next look shows it."""
+        """Return the output of a command; empty if the pod is going: the next look shows that."""
         try:
             return self.kube.transport(self.namespace, pod.name, container).run(command, timeout_seconds=20).stdout
         except TransportError:
             return ""
 
     def _in_all(self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> list[T]:
-        """Return the answers of all pods, asked at the same time."""
+        """Return the answers of all pods, which are called concurrently."""
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as threads:
             return [*threads.map(call, pods)]
 

@@ -1,4 +1,4 @@
-"""Protocol of the Kubernetes API: few verbs on JSON objects."""
+"""Protocol for the Kubernetes API: a few verbs on JSON objects."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -6,12 +6,12 @@ from typing import Any, Protocol
 from soperator_pulumi.slurm.transport import Transport
 
 FIELD_MANAGER = "soperator-pulumi"
-"""Name under which Kubernetes records our fields of an object."""
+"""Name under which Kubernetes records the fields that this package sets."""
 
 Json = dict[str, Any]
 
 LOG_LINES = 50
-"""Lines of a log that are read by default."""
+"""Number of log lines that are read by default."""
 
 
 class Kube(Protocol):
@@ -22,17 +22,17 @@ class Kube(Protocol):
         ...
 
     def get(self, path: str) -> Json | None:
-        """Return an object; None when there is none."""
+        """Return an object; None if it does not exist."""
         ...
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection with these labels and fields."""
+        """Return the objects of a collection that have these labels and fields."""
         ...
 
     def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
-        """Create an object under this name, or with `dry_run` have the server admit it and keep nothing."""
+        """Create an object; with `dry_run` the server only checks that it would admit the object."""
         ...
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
@@ -40,7 +40,7 @@ class Kube(Protocol):
         ...
 
     def merge(self, path: str, body: Json) -> Json | None:
-        """Change the named fields of an object; None when there is no such object."""
+        """Change the given fields of an object; None if it does not exist."""
         ...
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:
@@ -60,7 +60,7 @@ class Kube(Protocol):
         ...
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return the transport to a container, which has the usual small programs or has not."""
+        """Return a transport to a container; `coreutils` says that the container has the usual small programs."""
         ...
 
 
@@ -85,7 +85,7 @@ def stateful_sets_path(namespace: str) -> str:
 
 
 def revisions_path(namespace: str) -> str:
-    """Return the path of all revisions of templates of StatefulSets."""
+    """Return the path of all revisions of StatefulSet templates."""
     return f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
 
 

@@ -1,7 +1,7 @@
-"""A live Kubernetes cluster, by the official client: each call bounded, each error a message.
+"""A live Kubernetes cluster, accessed with the official client. Every call is bounded, every error is a message.
 
-The client finds credentials and proxies and holds the connections. Its generated classes are left out: we read few
-fields of objects, and lists of objects are long.
+The client finds credentials and proxies and keeps the connections. Its generated classes are not used: only few fields
+of objects are read, and lists of objects are long.
 """
 
 import json
@@ -27,7 +27,7 @@ _NOT_FOUND = 404
 
 
 class Cluster:
-    """A live cluster, reached by an `Access`."""
+    """A live cluster, reached through an `Access`."""
 
     def __init__(self, access: Access) -> None:
         self._configuration = client_settings(access)
@@ -39,13 +39,13 @@ class Cluster:
         return str(self._configuration.host)
 
     def get(self, path: str) -> Json | None:
-        """Return an object; None when there is none."""
+        """Return an object; None if it does not exist."""
         return self._request("GET", path)
 
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection with these labels and fields."""
+        """Return the objects of a collection that have these labels and fields."""
         query = {
             name: ",".join(f"{key}={value}" for key, value in chosen.items())
             for name, chosen in (("labelSelector", labels), ("fieldSelector", fields))
@@ -55,7 +55,7 @@ class Cluster:
         return list(found["items"]) if found else []
 
     def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
-        """Create an object under this name, or with `dry_run` have the server admit it and keep nothing."""
+        """Create an object; with `dry_run` the server only checks that it would admit the object."""
         query = urlencode({"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})})
         created = self._request("POST", f"{path}?{query}", body)
         if created is None:
@@ -63,7 +63,7 @@ class Cluster:
         return created
 
     def apply(self, path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
-        """Apply on the server under this name, also over fields of others."""
+        """Apply `body` on the server as `manager`, overriding fields that others own."""
         query = urlencode({"fieldManager": manager, "force": "true"})
         applied = self._request("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
         if applied is None:
@@ -73,7 +73,7 @@ class Cluster:
         return applied
 
     def merge(self, path: str, body: Json) -> Json | None:
-        """Change the named fields of an object; None when there is no such object."""
+        """Change the given fields of an object; None if it does not exist."""
         query = urlencode({"fieldManager": FIELD_MANAGER})
         return self._request("PATCH", f"{path}?{query}", body, "application/merge-patch+json")
 
@@ -103,7 +103,7 @@ class Cluster:
         return "" if text.startswith("unable to retrieve container logs") else text  # the container is gone
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return the transport to a container, with reads shared."""
+        """Return a transport to a container, which shares reads with other transports."""
         where = (namespace, pod, container, coreutils)
         transport = ExecTransport(self._configuration, namespace, pod, container, coreutils=coreutils)
         return self._transports.setdefault(where, SharedReads(transport))
@@ -120,8 +120,9 @@ class Cluster:
             raise KubernetesError(f"{method} {path.partition('?')[0]} at {self._configuration.host}: {message}")
         if not response.data.lstrip().startswith(b"{"):
             raise KubernetesError(
-                f"{self._configuration.host} answers {method} {path.partition('?')[0]} with something that is not "
-                "Kubernetes' (perhaps a log-in page of a proxy). Log in again, or check the kubeconfig, and run again."
+                f"{self._configuration.host} answers {method} {path.partition('?')[0]} with something other than "
+                "Kubernetes' JSON (perhaps the login page of a proxy). Log in again, or check the kubeconfig, and run "
+                "again."
             )
         return content
 
@@ -159,6 +160,6 @@ def _json(data: bytes) -> Json:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the innermost reason: the outer ones repeat addresses and retries."""
+    """Return the innermost cause: outer ones repeat addresses and retries."""
     reason = getattr(error, "reason", None)
     return _cause(reason) if isinstance(reason, BaseException) else str(error).rpartition(": ")[2]

@@ -1,6 +1,6 @@
-"""Settings of the client, from a kubeconfig or a pod's own service account; no error and no left file holds a secret.
+"""Client settings from a kubeconfig or a pod's service account; no error and no leftover file contains a secret.
 
-The library reads kubeconfigs. The library's own errors may quote entries, and the output of exec plugins.
+The library reads the kubeconfig. Its own errors may quote entries, and the output of exec plugins.
 """
 
 import base64
@@ -33,7 +33,7 @@ _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, K
 """Errors of the library for a malformed kubeconfig."""
 
 _FILES: dict[bytes, int] = {}
-"""Files without a name by their content. A file for each connection would use up the descriptors of a process."""
+"""File descriptors of unnamed files, by content. A file per connection would exhaust the descriptors of a process."""
 _MAKING = threading.Lock()
 
 _KubeConfigLoader: Any = KubeConfigLoader  # its methods have no types
@@ -43,7 +43,7 @@ def client_settings(access: Access) -> client.Configuration:
     """Return the client's settings for a cluster.
 
     Raises:
-        KubernetesError: no cluster can be read from the kubeconfig, or its exec plugin gives no credentials.
+        KubernetesError: the kubeconfig names no cluster that can be read, or its exec plugin gives no credentials.
     """
     settings = client.Configuration()
     where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
@@ -54,17 +54,18 @@ def client_settings(access: Access) -> client.Configuration:
             _Loader(_content(access.kubeconfig), access.context, config_base_path=None).load_and_set(settings)
     except _MALFORMED as error:
         raise KubernetesError(
-            f"{where}: no cluster can be read from it: {_why_not_read(error)}. "
+            f"{where}: cannot read a cluster from it: {_why_not_read(error)}. "
             "Set KUBECONFIG to a file that `kubectl` accepts, or give kubeconfig and context."
         ) from error
     return settings
 
 
 class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
-    """The library's loader with two differences.
+    """The library's loader, with two differences.
 
-    A failed exec plugin is an error: the library continues without credentials. Certificates and keys lie in files
-    without a name: the library leaves its own in /tmp where a process is killed, as engines end their providers.
+    A failed exec plugin is an error: the library would continue without credentials. Certificates and keys are in
+    unnamed
+    files: the library would leave them in /tmp when a process is killed, as engines do with their providers.
     """
 
     _cluster: Any
@@ -77,7 +78,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
         super().load_and_set(client_configuration)
 
     def _load_from_exec_plugin(self) -> bool:
-        """Take the credentials that a plugin prints, again when they have expired."""
+        """Take the credentials that a plugin prints, and call it again when they have expired."""
         if "exec" not in self._user:
             return False
         try:
@@ -86,7 +87,7 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
             raise KubernetesError(
                 f"The exec plugin of the kubeconfig gives no credentials: {_why_not_read(error)}. Its output may hold "
                 "secrets and is not shown: run `kubectl get namespaces` with this kubeconfig to see it. Log in again "
-                "where that is needed, and run again."
+                "if necessary, and run again."
             ) from None
         return True
 
@@ -106,11 +107,11 @@ class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
         cluster, user = self._cluster, self._user
         self._cluster, self._user = _with_files(cluster), _with_files(user)
         super()._load_cluster_info()
-        self._cluster, self._user = cluster, user  # a plugin that is asked again gets the entry as it was
+        self._cluster, self._user = cluster, user  # when called again, a plugin gets the original entry
 
 
 def _with_files(entry: ConfigNode | None) -> ConfigNode | None:
-    """Return a cluster or user whose certificates and keys are files, where they were data."""
+    """Return a cluster or user whose certificates and keys are paths of files instead of data."""
     if entry is None:
         return None
     value = dict(entry.value)
@@ -121,20 +122,20 @@ def _with_files(entry: ConfigNode | None) -> ConfigNode | None:
 
 
 def _file_of(content: bytes) -> str:
-    """Return the path of a file with this content, for this process alone and gone with it."""
-    if sys.platform != "linux":  # where the path of an open file is read once only
+    """Return the path of a file with this content, which only this process can open and which vanishes with it."""
+    if sys.platform != "linux":  # elsewhere the path of an open file can be read only once
         return str(FileOrData({"it": content.decode()}, None, data_key_name="it", base64_file_content=False).as_file())
     with _MAKING:
         if content not in _FILES:
             with tempfile.TemporaryFile() as file:
                 file.write(content)
                 file.flush()
-                _FILES[content] = os.dup(file.fileno())  # open as long as connections may be made
+                _FILES[content] = os.dup(file.fileno())  # kept open while connections may be made
     return f"/proc/self/fd/{_FILES[content]}"  # proc_pid_fd(5)
 
 
 def _content(kubeconfig: str | None) -> Json | ConfigNode:
-    """Return the configuration of a kubeconfig: its content, its path, or None for the ambient one."""
+    """Return the configuration of a kubeconfig, given as content or path; None means the ambient one."""
     if kubeconfig is not None and is_content(kubeconfig):
         given = yaml.safe_load(kubeconfig)
         if not isinstance(given, dict):
@@ -149,16 +150,16 @@ def _content(kubeconfig: str | None) -> Json | ConfigNode:
 
 
 def _why_not_read(error: Exception) -> str:
-    """Return the problem of a kubeconfig, without a quote from it or from a plugin's output."""
+    """Return the problem of a kubeconfig, without quoting it or a plugin's output."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1} is not valid YAML"
     if isinstance(error, yaml.YAMLError):
         return "it is not valid YAML"
     if isinstance(error, (AttributeError, TypeError)):
-        return "an entry of it is not what it must be: a mapping, a list or text"
+        return "an entry has the wrong type: it must be a mapping, a list or text"
     if ended := re.match(r"(exec|cmd-path): process returned (-?\d+)", str(error)):
         return f"the program ended with exit code {ended[2]}"
-    # After a brace the library quotes a whole entry.
+    # After a brace, the library quotes a whole entry.
     return str(error).partition("{")[0].strip().rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Process that plans or probes, as others see it: the holder of a Lease, the owner of probes."""
+"""Identity of the process that plans or probes: as the holder of a Lease, or the owner of probes."""
 
 import getpass
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def me() -> str:
-    """Return this process as a holder: for people, and for `has_ended` on the same machine."""
+    """Return the name of this process as a holder: for users, and for `has_ended` on the same machine."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -16,9 +16,9 @@ def me() -> str:
 
 
 def _machine() -> str:
-    """Return the machine's name, with its boot and its PID namespace where the kernel gives them.
+    """Return the machine's name, with its boot id and PID namespace if the kernel shows them.
 
-    Containers in the machine's network have its name, and processes of the same numbers.
+    Containers in the machine's network have the same name, and processes with the same numbers.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
@@ -28,7 +28,7 @@ def _machine() -> str:
 
 
 def has_ended(holder: str) -> bool:
-    """Return True for a process of this machine that has ended."""
+    """Return True if the holder is a process of this machine that has ended."""
     who, _, process = holder.rpartition(" process ")
     machine = who.rpartition("@")[2]
     if "/" not in machine or machine != _machine() or not process.isdecimal():
@@ -38,5 +38,5 @@ def has_ended(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        pass  # another user's, or a number that no process has
+        pass  # another user's process, or an unused number
     return False

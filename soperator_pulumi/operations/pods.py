@@ -1,4 +1,4 @@
-"""State of a pod in Kubernetes, and the reason why it is not ready in one sentence."""
+"""State of a pod in Kubernetes, and in one sentence the reason why it is not ready."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ STUCK_REASONS = frozenset(
         "RunContainerError",
     }
 )
-"""Reasons of a waiting container that seldom go away by themselves."""
+"""Reasons of a waiting container that rarely disappear on their own."""
 
 
 @dataclass(frozen=True)
@@ -38,69 +38,69 @@ class Pod:
 
     @property
     def going(self) -> bool:
-        """True where it is being deleted."""
+        """True if it is being deleted."""
         return "deletionTimestamp" in self.body["metadata"]
 
     @property
     def ready(self) -> bool:
-        """True where its probes succeed."""
+        """True if its probes succeed."""
         return self._condition("Ready").get("status") == "True"
 
     @property
     def revision(self) -> str:
-        """Revision of the StatefulSet's template that it was made from; empty for a pod of no StatefulSet."""
+        """Revision of the StatefulSet's template that it was created from; empty for a pod without a StatefulSet."""
         return str((self.body["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
 
     @property
     def component(self) -> str:
-        """Part of the cluster that it belongs to, such as `worker`; empty without the label."""
+        """Part of the cluster that the pod belongs to, such as `worker`; empty without the label."""
         return str((self.body["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
 
     @property
     def failed(self) -> bool:
-        """True where it, or a container that is not restarted in it, has failed."""
+        """True if the pod, or a container that is not restarted in it, has failed."""
         return self.body.get("status", {}).get("phase") == "Failed" or bool(self._last_failure())
 
     @property
     def ended(self) -> bool:
-        """True where all of it has ended, well or badly."""
+        """True if the pod has ended, successfully or not."""
         return self.body.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
     def runs(self, container: str) -> bool:
-        """Return True where the container's process runs, so that commands can run beside it."""
+        """Return True if the container's process runs, so that commands can run in the container."""
         return "running" in self._status(container).get("state", {})
 
     def has_run(self, container: str) -> bool:
-        """Return True where the container's process runs or has run."""
+        """Return True if the container's process runs or has run."""
         return self.runs(container) or self.crashed(container)
 
     def answered(self, container: str) -> bool:
-        """Return True where the running container's startup probe has succeeded, or is not reported."""
+        """Return True if the running container's startup probe has succeeded, or is not reported."""
         return self._status(container).get("started") is not False
 
     def sees(self, name: str, container: str, *, secret: bool = False) -> str | None:
-        """Return the directory with the files of a ConfigMap, or of a Secret, in a container; None without a mount."""
+        """Return the directory at which a container mounts a ConfigMap, or a Secret; None without a mount."""
         source, key = ("secret", "secretName") if secret else ("configMap", "name")
         spec = self.body["spec"]
-        volumes = [each["name"] for each in spec["volumes"] if each.get(source, {}).get(key) == name]
-        containers = [each for each in spec["containers"] if each["name"] == container]
-        mounts = [mount for each in containers for mount in each.get("volumeMounts") or []]
+        volumes = [volume["name"] for volume in spec["volumes"] if volume.get(source, {}).get(key) == name]
+        containers = [item for item in spec["containers"] if item["name"] == container]
+        mounts = [mount for container in containers for mount in container.get("volumeMounts") or []]
         return next((mount["mountPath"] for mount in mounts if mount["name"] in volumes), None)
 
     def secrets(self) -> set[str]:
-        """Return the names of the Secrets that it mounts."""
-        return {str(each["secret"]["secretName"]) for each in self.body["spec"]["volumes"] if "secret" in each}
+        """Return the names of the Secrets that the pod mounts."""
+        return {str(volume["secret"]["secretName"]) for volume in self.body["spec"]["volumes"] if "secret" in volume}
 
     def run_of(self, container: str) -> str:
-        """Return the id of the container's run; empty while it has none."""
+        """Return the id of the container's current run; empty if there is none."""
         return str(self._status(container).get("containerID") or "")
 
     def ended_run_of(self, container: str) -> str:
-        """Return the id of the container's last run that has ended; empty where none has."""
+        """Return the id of the container's last run that has ended; empty if none has."""
         return str(self._status(container).get("lastState", {}).get("terminated", {}).get("containerID") or "")
 
     def crashed(self, container: str) -> bool:
-        """Return True where the container has ended and does not run."""
+        """Return True if the container has ended and does not run."""
         status = self._status(container)
         ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
         return ended and not self.runs(container)
@@ -109,27 +109,27 @@ class Pod:
         """Return the exit codes of the container's last runs, as far as Kubernetes still has them."""
         status = self._status(container)
         ended = [status.get(key, {}).get("terminated", {}) for key in ("state", "lastState")]
-        return {int(each["exitCode"]) for each in ended if "exitCode" in each}
+        return {int(state["exitCode"]) for state in ended if "exitCode" in state}
 
     @property
     def cannot_start(self) -> bool:
-        """True where a container waits for an image or a setting that is not there."""
+        """True if a container waits for an image or a setting that does not exist."""
         return any(
             status.get("state", {}).get("waiting", {}).get("reason") in STUCK_REASONS for status in self._statuses()
         )
 
     @property
     def starting(self) -> bool:
-        """True where its containers are being made, or are about to be, and nothing keeps them from it."""
+        """True if its containers are being created, or are about to be, and nothing prevents it."""
         return not (self.going or self.ended or self.failed or self.stuck)
 
     @property
     def stuck(self) -> bool:
-        """True where it will hardly start by itself: no machine, no image, or it crashes."""
+        """True if the pod is unlikely to start without help: no machine, no image, or it crashes."""
         return bool(self._unscheduled()) or self.cannot_start
 
     def why_not_ready(self, kube: Kube) -> str:
-        """Return the reason why the pod is not ready, with the last line of a crashed container's log."""
+        """Return why the pod is not ready, with the last line of a crashed container's log."""
         if self.going:
             return "is being deleted"
         if unscheduled := self._unscheduled():
@@ -143,38 +143,38 @@ class Pod:
         return self._warning(kube) or "starts"
 
     def ended_well(self, container: str) -> bool:
-        """Return True where the container's program has ended with exit code 0."""
+        """Return True if the container's program has ended with exit code 0."""
         return bool(self._status(container).get("state", {}).get("terminated", {}).get("exitCode") == 0)
 
     def why_ended(self) -> str:
-        """Return how the pod ended: evicted, killed, or by its own program."""
+        """Return how the pod ended: evicted, killed, or on its own."""
         status = self.body.get("status", {})
         if cause := ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)):
             return f"has ended: {cause}"
         ended = self._last_failure()
         reason = ended.get("reason", "Error")
-        cause = "" if reason == "Error" else f" ({reason})"  # OOMKilled explains more than its exit code
+        cause = "" if reason == "Error" else f" ({reason})"  # OOMKilled says more than the exit code
         return f"ended with exit code {ended['exitCode']}{cause}" if "exitCode" in ended else "has ended"
 
     def last_message(self) -> str:
-        """Return the termination message of a failed container; empty when there is none."""
+        """Return the termination message of a failed container; empty if there is none."""
         return str(self._last_failure().get("message", "")).strip()
 
     def _last_failure(self) -> Json:
         states = [status.get(key, {}) for status in self._statuses() for key in ("state", "lastState")]
-        return next((each["terminated"] for each in states if each.get("terminated", {}).get("exitCode")), {})
+        return next((state["terminated"] for state in states if state.get("terminated", {}).get("exitCode")), {})
 
     def _statuses(self, *, main_only: bool = False) -> list[Json]:
         status = self.body.get("status", {})
         kinds = ["containerStatuses"] if main_only else ["initContainerStatuses", "containerStatuses"]
-        return [each for kind in kinds for each in status.get(kind) or []]
+        return [container for kind in kinds for container in status.get(kind) or []]
 
     def _status(self, container: str) -> Json:
         return next((status for status in self._statuses() if status["name"] == container), {})
 
     def _condition(self, kind: str) -> dict[str, Any]:
         conditions = self.body.get("status", {}).get("conditions") or []
-        return next((each for each in conditions if each["type"] == kind), {})
+        return next((condition for condition in conditions if condition["type"] == kind), {})
 
     def _unscheduled(self) -> str:
         scheduled = self._condition("PodScheduled")
@@ -192,7 +192,7 @@ class Pod:
 
 
 def _trouble(status: Json) -> str:
-    """Return the problem of a container; empty where it has none."""
+    """Return the problem of a container; empty if there is none."""
     state = status.get("state", {})
     waiting = state.get("waiting", {})
     ended = state.get("terminated") or status.get("lastState", {}).get("terminated") or {}
@@ -203,12 +203,12 @@ def _trouble(status: Json) -> str:
     if terminated and terminated.get("exitCode") != 0:
         return f"ended with exit code {terminated.get('exitCode')}"
     if "running" in state and not status.get("ready") and ended.get("exitCode"):
-        return f"ended with exit code {ended['exitCode']} and runs again"
+        return f"ended with exit code {ended['exitCode']} and was restarted"
     return ""
 
 
 def newest_warning(kube: Kube, namespace: str, uid: str) -> str:
-    """Return the newest warning about an object, such as a volume that cannot be mounted; empty when there is none."""
+    """Return the newest warning about an object, such as a volume that cannot be mounted; empty if there is none."""
     about = {"involvedObject.uid": uid, "type": "Warning"}
     events = kube.find(f"/api/v1/namespaces/{namespace}/events", fields=about)
     newest = max(events, key=lambda event: str(event.get("lastTimestamp") or ""), default={})
@@ -216,6 +216,6 @@ def newest_warning(kube: Kube, namespace: str, uid: str) -> str:
 
 
 def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]:
-    """Return the pods with these labels, in the order of their names."""
+    """Return the pods with these labels, sorted by name."""
     found = [Pod.of(body) for body in kube.find(pods_path(namespace), selector)]
     return sorted(found, key=lambda pod: pod.name)

@@ -1,4 +1,4 @@
-"""Progress of an operation: lines for people, and bounded waits."""
+"""Progress of an operation: lines for users, and bounded waits."""
 
 import sys
 import time
@@ -13,18 +13,18 @@ from soperator_pulumi.errors import RunCancelledError
 
 
 class Clock(Protocol):
-    """Time, as a parameter: tests do not wait."""
+    """Time as a parameter, so that tests do not wait."""
 
     def now(self) -> float:
-        """Return seconds that never go back."""
+        """Return seconds of a clock that never goes back."""
         ...
 
     def wall(self) -> float:
-        """Return the seconds since 1970, Slurm's time."""
+        """Return the seconds since 1970, as Slurm counts time."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Let `seconds` pass."""
+        """Wait for `seconds`."""
         ...
 
 
@@ -33,7 +33,7 @@ class MachineClock:
     """The machine's own clock."""
 
     def now(self) -> float:
-        """Return seconds since some moment."""
+        """Return seconds since an arbitrary moment."""
         return time.monotonic()
 
     def wall(self) -> float:
@@ -41,42 +41,42 @@ class MachineClock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep.
+        """Wait for `seconds`.
 
         Raises:
-            RunCancelledError: somebody cancelled the run.
+            RunCancelledError: the run was cancelled.
         """
         CANCELLED.wait(seconds)
         unless_cancelled()
 
 
 CANCELLED = Event()
-"""Set once somebody has cancelled the run of this process: no operation waits or acts any more."""
+"""Set once this process's run is cancelled: from then on no operation waits or acts."""
 
 
 def unless_cancelled() -> None:
-    """Let an operation continue: it asks in each wait, and right before it acts.
+    """Raise an error in a cancelled run. Operations call this in every wait, and right before they act.
 
     Raises:
-        RunCancelledError: somebody cancelled the run.
+        RunCancelledError: the run was cancelled.
     """
     if CANCELLED.is_set():
-        raise RunCancelledError("cancelled: what was begun stays as it is. Run again to continue.")
+        raise RunCancelledError("cancelled: unfinished work stays as it is. Run again to continue.")
 
 
 Report = Callable[[str], None]
 
 _shows: ContextVar[Report | None] = ContextVar("shows", default=None)
-"""Shows the lines of the operation that runs, where standard output does not reach a person."""
+"""Function that reports the lines of the running operation if standard output does not reach the user."""
 
 
 def report(text: str) -> None:
-    """Show lines, which Pulumi prints beside the resource at once.
+    """Print a line, which Pulumi shows next to the resource at once.
 
-    Pulumi reads the port of the provider's process from standard output first; after that the stream is free.
+    Pulumi reads the port of the provider's process from standard output first; afterwards the stream is unused.
 
     Raises:
-        BrokenPipeError: the engine was killed. The error ends a process that nobody can reach or stop any more.
+        BrokenPipeError: the engine was killed. The error ends a process that can no longer be reached or stopped.
     """
     if (show := _shows.get()) is not None:
         show(text)
@@ -87,7 +87,7 @@ def report(text: str) -> None:
 
 @contextmanager
 def shown_by(show: Report) -> Iterator[None]:
-    """Have the lines of an operation shown in another way than on standard output."""
+    """Report the lines of operations inside the context through `show` instead of standard output."""
     token = _shows.set(show)
     try:
         yield
@@ -98,14 +98,14 @@ def shown_by(show: Report) -> Iterator[None]:
 def until(
     deadline: float, clock: Clock, *, first: float = 0.2, longest: float = 1.0, say: Report | None = None
 ) -> Iterator[float]:
-    """Yield the seconds left until `deadline`, at least once, with growing pauses between.
+    """Yield the seconds left until `deadline`, at least once, with growing pauses in between.
 
     Args:
         deadline: Time of the clock at which the wait ends.
-        clock: Waits.
+        clock: Clock that waits.
         first: Seconds of the first pause.
         longest: Seconds of the longest pause.
-        say: Gets the time left in words, every ten seconds. Default: the caller shows its progress itself.
+        say: Called with the time left, in words, every ten seconds. Default: the caller reports its progress.
     """
     pause, said_at = first, clock.now()
     while True:
@@ -121,12 +121,12 @@ def until(
 
 
 def saying(report: Report, waits: str) -> Report:
-    """Return the `say` of a wait, which reports lines such as "waits for slurmctld, 90 s left"."""
+    """Return a `say` for `until` that reports lines such as "waits for slurmctld, 90 s left"."""
     return lambda left: report(f"{waits}, {left}")
 
 
 def report_pause_seconds(elapsed_seconds: float) -> float:
-    """Return the time between two lines of progress that are alike: longer in a long wait, which may take days."""
+    """Return the time between two similar progress lines, which is longer in a long wait: it may take days."""
     return 60.0 if elapsed_seconds < _LONG_SECONDS else 300.0
 
 

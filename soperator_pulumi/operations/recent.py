@@ -1,7 +1,7 @@
 """A live cluster as it was at most a second ago.
 
-A diff only decides on an update, which looks again before it acts. The diffs of all node sets run at the same moment
-and ask the same of Slurm and of the namespace; the SDK's server has four threads for them.
+A diff only decides about an update, which looks again before it acts. The diffs of all node sets run at the same moment
+and read the same from Slurm and from the namespace; the SDK's server has four threads for them.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ MAX_AGE_SECONDS = 1.0
 
 
 class Recent:
-    """A cluster of which each object, and each answer of Slurm, is read at most once a second."""
+    """A client that reads an object, or an answer of Slurm, at most once a second."""
 
     def __init__(self, kube: Kube, clock: Clock) -> None:
-        """Prepare.
+        """Create a client over another one.
 
         Args:
-            kube: The cluster.
+            kube: Client of the cluster.
             clock: Measures the age of answers.
         """
         self._kube = kube
@@ -32,7 +32,7 @@ class Recent:
         return str(self._kube)
 
     def get(self, path: str) -> Json | None:
-        """Return an object; None when there is none."""
+        """Return an object; None if it does not exist."""
         return self._answers.ask(path, lambda: self._kube.get(path), max_age_seconds=MAX_AGE_SECONDS)
 
     def find(
@@ -70,7 +70,7 @@ class Recent:
         return self._kube.log(path, container, previous=previous, since_seconds=since_seconds, lines=lines)
 
     def transport(self, namespace: str, pod: str, container: str, *, coreutils: bool = True) -> Transport:
-        """Return the transport to a container, with reads of Slurm's state shared."""
+        """Return a transport to a container, which shares reads of Slurm's state."""
         transport = self._kube.transport(namespace, pod, container, coreutils=coreutils)
         where = (namespace, pod, container)
         return SharedReads(transport, self._answers, where=where, max_age_seconds=MAX_AGE_SECONDS)

@@ -1,4 +1,4 @@
-"""Wait until a StatefulSet's pods are all new and ready, with the reasons of those that are not."""
+"""Waiting until a StatefulSet's pods are all new and ready, with the reasons for those that are not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Rollout:
-    """The pods of one StatefulSet that Kubernetes itself replaces, one after the other."""
+    """The pods of a StatefulSet that Kubernetes itself replaces, one after the other."""
 
     kube: Kube
     namespace: str
@@ -24,9 +24,9 @@ class Rollout:
     clock: Clock
 
     def missing(self, *, explained: bool = True) -> list[str]:
-        """Return the pods that are missing, in lines; none when all are of the newest template and ready.
+        """Return the missing pods, in lines; none if all are ready and from the newest template.
 
-        The reasons cost calls for each pod: without `explained` only the first line is returned.
+        Reasons take calls for every pod: without `explained` only the first line is returned.
         """
         found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{self.stateful_set}")
         if found is None:
@@ -37,7 +37,7 @@ class Rollout:
         return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *(self._reasons() if explained else [])]
 
     def wait(self, timeout_seconds: float) -> None:
-        """Wait until no pod is missing, with a line at each change.
+        """Wait until no pod is missing, and report changes meanwhile.
 
         Raises:
             NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
@@ -73,5 +73,5 @@ def _progress(stateful_set: Json) -> tuple[int, int]:
 
 
 def _observed(stateful_set: Json) -> bool:
-    """Return True where the status is about the newest specification."""
+    """Return True if the status is about the newest specification."""
     return bool(stateful_set.get("status", {}).get("observedGeneration", 0) >= stateful_set["metadata"]["generation"])

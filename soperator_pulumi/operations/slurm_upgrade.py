@@ -1,8 +1,8 @@
-"""Upgrade of a cluster's Slurm: its order, the dump of the database before it, and the refusal of a way back.
+"""Upgrade of a cluster's Slurm: the order, the dump of the database before it, and the refusal of a downgrade.
 
-Daemons talk to daemons and clients of the three releases before, never to later ones, and slurmctld and slurmdbd
+Daemons talk to daemons and clients of the three previous releases, never to later ones, and slurmctld and slurmdbd
 convert their state at their first start (Slurm's upgrade guide; release notes of 26.05). So slurmdbd comes first, then
-slurmctld, slurmrestd beside slurmd, and the clients of the login nodes.
+slurmctld, then slurmrestd and slurmd, and last the clients of the login nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS
 
 VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
-"""Annotation of StatefulSets with the version of Slurm in their pods. One without it has the oldest."""
+"""Annotation of StatefulSets with the Slurm version in their pods. Without it, the version is the oldest."""
 
 DUMP_SECONDS = 3600
 """Time for a dump of the database."""
 
 FIRST_POD_SECONDS = 120
-"""Time after a StatefulSet's change in which the first pod of it is created: the former one has 60 s to end."""
+"""Time in which the first pod after a StatefulSet's change is created: the former one has 60 s to end."""
 
 OTHER_VERSION = 78
-"""Exit code of a container whose image has another version than the spec (`images/version/require-version`)."""
+"""Exit code of a container whose image has a different version than the spec (`images/version/require-version`)."""
 
 _ACCOUNTING, _CONTROLLER, _REST, _LOGIN, _DATABASE = "accounting", "controller", "rest", "login", "database"
 _KEEPS_STATE = {_ACCOUNTING: "slurmdbd", _CONTROLLER: "slurmctld"}
-"""StatefulSets of daemons that convert what they have stored, with their containers."""
+"""StatefulSets of daemons that convert their stored state, with their containers."""
 
 _DUMP = """\
 umask 077
@@ -44,7 +44,7 @@ mv "$1.part" "$1"
 
 @dataclass(frozen=True)
 class SlurmUpgrade:
-    """The way of one cluster to a version of Slurm."""
+    """Upgrade of one cluster to a Slurm version."""
 
     kube: Kube
     namespace: str
@@ -59,17 +59,21 @@ class SlurmUpgrade:
         return f"/var/lib/mysql/before-slurm-{self.version}.sql"
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each StatefulSet of the cluster with Slurm in it."""
+        """Return the Slurm versions of the cluster's StatefulSets, by name."""
         found = self.kube.find(stateful_sets_path(self.namespace), self.selector)
-        with_slurm = [each for each in found if _component(each) in {*_KEEPS_STATE, _REST, _LOGIN, "worker"}]
-        return {each["metadata"]["name"]: _version(each) for each in with_slurm}
+        with_slurm = [
+            stateful_set
+            for stateful_set in found
+            if _component(stateful_set) in {*_KEEPS_STATE, _REST, _LOGIN, "worker"}
+        ]
+        return {stateful_set["metadata"]["name"]: _version(stateful_set) for stateful_set in with_slurm}
 
     def behind(self) -> list[str]:
         """Return the names of the StatefulSets with an older version."""
         return [name for name, version in self.versions().items() if _rank(version) < _rank(self.version)]
 
     def refuse_way_back(self) -> None:
-        """Refuse a version that cannot read what a later one has stored.
+        """Refuse a version that cannot read what a later version has stored.
 
         Raises:
             ConfigRefusedError: A daemon of a later version has started; with what to restore.
@@ -91,40 +95,40 @@ class SlurmUpgrade:
         if settings and self.behind():
             raise ConfigRefusedError(
                 f"{self.cluster}: Slurm {VERSIONS[0]} does not know {', '.join(settings)}, and reads slurm.conf "
-                f"until all of the cluster has {self.version}. Run `up` with slurm.version alone, then add them."
+                f"until all of the cluster has {self.version}. Run `up` with only slurm.version changed, then add them."
             )
 
     def steps(self) -> Iterator[str]:
-        """Yield the steps of the upgrade that are left, for a preview."""
+        """Yield the remaining steps of the upgrade, for a preview."""
         versions = self.versions()
         behind = {name for name, version in versions.items() if _rank(version) < _rank(self.version)}
         if not behind:
             return
         oldest = min((versions[name] for name in behind), key=_rank)
         how = "continues" if len(behind) < len(versions) else "begins"
-        yield f"{self.cluster}: the upgrade of Slurm {oldest} to {self.version} {how}. Jobs run on. In this order:"
+        yield f"{self.cluster}: the upgrade of Slurm {oldest} to {self.version} {how}. Jobs continue. In this order:"
         workers = sorted(behind - {_ACCOUNTING, _CONTROLLER, _REST, _LOGIN})
         if _ACCOUNTING in behind:
             if self._has_database():
                 yield f"  a dump of the database to {self._dump_place()}"
             else:
-                yield "  no dump: the database is none of the cluster's own. Dump it yourself, before you run `up`"
+                yield "  no dump: the database is external. Dump it yourself before you run `up`"
             yield "  slurmdbd, which converts its tables; records of jobs arrive after it"
         if _CONTROLLER in behind:
             yield "  slurmctld; until it answers, commands of users wait"
         if _REST in behind:
-            yield f"  slurmrestd; from then on its API has the versions {', '.join(API_VERSIONS[self.version])} alone"
+            yield f"  slurmrestd; from then on its API has only the versions {', '.join(API_VERSIONS[self.version])}"
         if workers:
-            yield f"  slurmd of {', '.join(workers)}, drained in waves as rolling_update says"
+            yield f"  slurmd of {', '.join(workers)}, drained in waves, according to rolling_update"
         if _LOGIN in behind:
             yield "  clients in the jail: login nodes restart, which ends their sessions"
-        yield f"  There is no way back to {oldest} once slurmdbd or slurmctld has started."
+        yield f"  Once slurmdbd or slurmctld has started, a return to {oldest} is impossible."
 
     def dump(self) -> None:
         """Write a dump of the cluster's own database, unless slurmdbd has the new version already.
 
         Raises:
-            DatabaseError: The dump failed; with MariaDB's words. Nothing has been upgraded.
+            DatabaseError: The dump failed; with MariaDB's message. Nothing has been upgraded.
         """
         if _ACCOUNTING not in self.behind() or not self._has_database():
             return
@@ -138,7 +142,7 @@ class SlurmUpgrade:
             ) from None
 
     def _write_dump(self) -> None:
-        """Dump by the CronJob of `accounting.dump`, and without one onto the database's own volume."""
+        """Write a dump with the CronJob of `accounting.dump`, or without it on the database's own volume."""
         if self._has_dumps():
             Dumps(self.kube, self.namespace, self.report, MachineClock()).make()
             return
@@ -161,7 +165,8 @@ class SlurmUpgrade:
         return (
             f"{self.cluster}: slurm.version is {self.version}, and {container} {later} has written the cluster's "
             f"state, which {self.version} cannot read. Set slurm.version to {later}.\n"
-            f"To return to {self.version}, make a new cluster and restore in it a copy of the state's volume{database} "
+            f"To return to {self.version}, create a new cluster and restore in it a copy of the state's "
+            f"volume{database} "
             "from before the upgrade. Jobs that were submitted since then are not in them."
         )
 
@@ -179,11 +184,11 @@ def _rank(version: str) -> int:
 
 
 def _may_have_started(kube: Kube, namespace: str, pod: Pod, stateful_set: Json, container: str) -> bool:
-    """Return True where the daemon of the newest template has run, in this pod or in one before it.
+    """Return True if the daemon of the newest template has run, in this pod or in an earlier one.
 
-    A StatefulSet has two revisions until its pod of the newest template is ready. An image that is missing, or that
-    has another version, has converted nothing then. A pod that was created later than the first one of its revision is
-    the successor of one that may have run.
+    A StatefulSet has two revisions until its pod of the newest template is ready. If the image is missing, or has
+    another version, nothing was converted. A pod that was created later than the first one of its revision succeeds one
+    that may have run.
     """
     status = stateful_set.get("status", {})
     revision = status.get("updateRevision")

@@ -1,4 +1,4 @@
-"""Protocol of the client of slurmctld: scontrol is behind it, and slurmrestd can be."""
+"""Protocol for clients of slurmctld, implemented with scontrol and open to slurmrestd."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -7,17 +7,17 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 
 
 class SlurmClient(Protocol):
-    """Reads from slurmctld, and changes of its nodes and jobs, each call bounded in time.
+    """Reads from slurmctld, and changes to its nodes and jobs. Every call is bounded in time.
 
-    A read is repeated when its answer does not arrive. A change is not: its answer may be lost after the change, and an
-    admin may have reverted the change since. Look again, then decide again.
+    A read is repeated if its answer does not arrive. A change is not: its answer may be lost after the change, and an
+    admin may have reverted the change since. Read the state again, then decide again.
 
-    Each method but `is_up` raises a `SlurmError` with Slurm's message where slurmctld refuses or answers in another
-    form, and a `TransportError` where nothing is known about the effect.
+    All methods except `is_up` raise a `SlurmError` with Slurm's message if slurmctld refuses or gives an unexpected
+    answer, and a `TransportError` if the effect is unknown.
     """
 
     def is_up(self) -> bool:
-        """Return True where slurmctld answers."""
+        """Return True if slurmctld answers."""
         ...
 
     def reconfigure(self) -> None:
@@ -45,7 +45,7 @@ class SlurmClient(Protocol):
         ...
 
     def drain(self, names: Collection[str], reason: str) -> None:
-        """Drain nodes: running jobs continue, no new job starts. Drained nodes get this reason as well.
+        """Drain nodes: running jobs continue, no new job starts. Nodes that are drained already get this reason, too.
 
         A drain replaces an admin's `state=fail`: see `Node.drained`.
 
@@ -57,11 +57,11 @@ class SlurmClient(Protocol):
     def undrain(self, names: Collection[str], reason: str = "") -> None:
         """Undrain nodes. A node that is down stays down, and a node without a drain stays as it is.
 
-        Undrained nodes show as not responding for up to a second, until slurmctld has asked their slurmd.
+        Undrained nodes show as not responding for up to a second, until slurmctld has contacted their slurmd.
 
         Args:
             names: The nodes.
-            reason: Reason of the nodes before their drain.
+            reason: Reason that the nodes had before their drain.
 
         Raises:
             UnknownNodeError: a node is unknown; the others are undrained.
@@ -71,8 +71,8 @@ class SlurmClient(Protocol):
     def delete_nodes(self, names: Collection[str]) -> None:
         """Delete the records of nodes.
 
-        slurmctld refuses where a job runs or completes, and for nodes that slurm.conf names. slurmctld does delete a
-        node that only suspended jobs hold, or that a reservation or a pending job names: look before.
+        slurmctld refuses while a job runs or completes, and for nodes that slurm.conf names. It does delete a node that
+        only suspended jobs hold, or that a reservation or a pending job names: check that before.
 
         Raises:
             NodesNotDeletedError: some nodes are left; the others are deleted.
@@ -80,10 +80,10 @@ class SlurmClient(Protocol):
         ...
 
     def requeue(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
-        """Requeue jobs, and return those that Slurm refused to requeue, each with Slurm's message.
+        """Requeue jobs, and return those that Slurm refused to requeue, with Slurm's messages.
 
-        Jobs that hold no node any more are left alone; where `nodes` are named, so are those that hold none of them, as
-        a job that was requeued may run elsewhere by now.
+        Jobs that no longer hold a node are left alone. If `nodes` is given, so are jobs that hold none of these, as a
+        requeued job may run elsewhere by now.
 
         Raises:
             NotRunningError: slurmctld stopped answering; some jobs may be requeued.
@@ -91,10 +91,10 @@ class SlurmClient(Protocol):
         ...
 
     def cancel(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
-        """Cancel jobs, and return those that Slurm refused to cancel, each with Slurm's message.
+        """Cancel jobs, and return those that Slurm refused to cancel, with Slurm's messages.
 
-        Jobs that hold no node any more are left alone; where `nodes` are named, so are those that hold none of them, as
-        a job that was requeued may run elsewhere by now.
+        Jobs that no longer hold a node are left alone. If `nodes` is given, so are jobs that hold none of these, as a
+        requeued job may run elsewhere by now.
 
         Raises:
             NotRunningError: slurmctld stopped answering; some jobs may be cancelled.

@@ -1,4 +1,4 @@
-"""Errors in the log of a Slurm daemon: its own words, and a cure where the words name none that holds here."""
+"""Errors in the log of a Slurm daemon: its own words, and a cure if the words suggest none that helps here."""
 
 _CURES = {
     "CLUSTER ID MISMATCH": (
@@ -9,11 +9,11 @@ _CURES = {
 
 
 def errors_in(log: str, daemon: str) -> list[str]:
-    """Return the errors in a log, each once and with its further lines, then their cures.
+    """Return the errors in a log, without repetitions and with their continuation lines, then their cures.
 
     Args:
-        log: Lines of one or several runs.
-        daemon: Name of the program, with which it begins each message: a message's further lines have none.
+        log: Lines of one or more runs.
+        daemon: Name of the program, which starts every message: continuation lines do not have it.
     """
     found: list[str] = []
     within = False

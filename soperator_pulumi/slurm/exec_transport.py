@@ -1,4 +1,4 @@
-"""Commands in a container of a pod, run over the Kubernetes API as `kubectl exec` runs them."""
+"""Commands in a container of a pod, run through the Kubernetes API like `kubectl exec`."""
 
 import json
 import time
@@ -20,7 +20,7 @@ _KILL_AFTER_SECONDS = 2
 
 
 class ExecTransport:
-    """A container of a pod, in which commands run as `kubectl exec` runs them. About 60 ms a command."""
+    """A container of a pod, in which commands run as with `kubectl exec`. A command takes about 60 ms."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class ExecTransport:
         *,
         coreutils: bool = True,
     ) -> None:
-        """Prepare.
+        """Create a transport; no connection is opened before `run`.
 
         Args:
-            configuration: Settings to reach the API server.
+            configuration: Settings for reaching the API server.
             namespace: Namespace of the pod.
             pod: Name of the pod.
             container: Name of the container.
-            coreutils: True where the container has `timeout`, which ends a command in the pod that takes too long.
+            coreutils: True if the container has `timeout`, which ends a command in the pod that takes too long.
         """
         self._configuration = configuration
         self._limits = coreutils
@@ -51,7 +51,7 @@ class ExecTransport:
         return f"pod {self._namespace}/{self._pod}"
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`, and end it in the pod when it takes longer than `timeout_seconds`."""
+        """Run `command`, and end it in the pod if it takes longer than `timeout_seconds`."""
         limit = ["timeout", f"--kill-after={_KILL_AFTER_SECONDS}", str(timeout_seconds)] if self._limits else []
         socket = self._open([*limit, *command], stdin=bool(stdin))
         try:
@@ -64,10 +64,10 @@ class ExecTransport:
             ) from error
         finally:
             socket.close()
-            socket.sock.shutdown()  # left open when it was the server that closed
+            socket.sock.shutdown()  # it is still open if the server has closed the connection
 
     def _open(self, command: Sequence[str], *, stdin: bool) -> Any:  # noqa: ANN401 the client library has no types
-        # As `kubernetes.stream` does. The client's CoreV1Api takes half a second to import.
+        # Like `kubernetes.stream`. The client's CoreV1Api takes half a second to import.
         url = f"{self._configuration.host}/api/v1/namespaces/{self._namespace}/pods/{self._pod}/exec"
         query = [("container", self._container), ("stdout", "true"), ("stderr", "true"), ("stdin", str(stdin).lower())]
         bearer = bearer_token(self._configuration)
@@ -79,13 +79,13 @@ class ExecTransport:
                 url,
                 query_params=[*query, *(("command", word) for word in command)],
                 headers={"authorization": bearer} if bearer else {},
-                binary=True,  # as text, a letter split between two frames would be lost
+                binary=True,  # as text, a character split between two frames would be lost
                 _preload_content=False,
             )
         except client.ApiException as error:
-            raise TransportError(f"{self}: no command can be run there: {_reason(error)}.") from error
+            raise TransportError(f"{self}: cannot run commands there: {_reason(error)}.") from error
         except (websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportError(f"{self}: not reached: {str(error).rstrip('.')}.") from error
+            raise TransportError(f"{self}: cannot be reached: {str(error).rstrip('.')}.") from error
 
     def _read(self, socket: Any, command: Sequence[str], limit_seconds: float) -> Answer:  # noqa: ANN401
         deadline = time.monotonic() + limit_seconds
@@ -108,20 +108,20 @@ class ExecTransport:
 
 
 def bearer_token(configuration: client.Configuration) -> str | None:
-    """Return the Authorization header, refreshed where it has expired; None where there is none."""
+    """Return the Authorization header, refreshed if it has expired; None if there is none."""
     bearer = configuration.get_api_key_with_prefix("BearerToken", "authorization")
     return str(bearer) if bearer else None
 
 
 def exit_code(status: str) -> int | str:
-    """Return the exit code in the last message of an exec, or the text that stands in its place.
+    """Return the exit code in the last message of an exec, or the text that replaces it.
 
     The client library's own `returncode` raises ValueError for a program that does not exist.
     """
     try:
         message = json.loads(status)
     except ValueError:
-        return status.strip() or "the connection ended before its exit code came."
+        return status.strip() or "the connection ended before its exit code arrived."
     if message.get("status") == "Success":
         return 0
     for cause in (message.get("details") or {}).get("causes") or []:
@@ -140,7 +140,7 @@ def _name(command: Sequence[str]) -> str:
 
 
 def _reason(error: client.ApiException) -> str:
-    """Return the server's message: the last part of the library's own, for a refused WebSocket."""
+    """Return the server's message: the last part of the library's message about a refused WebSocket."""
     message = str(error.reason or error).rpartition("-+-+-")[2].strip()
     try:
         return str(json.loads(message)["message"]).rstrip(".")

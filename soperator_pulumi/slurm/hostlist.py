@@ -14,10 +14,10 @@ _NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)", re.DOTALL)
 
 
 def expand(expression: str) -> list[str]:
-    """Return the names of an expression, in its order; none for an empty one.
+    """Return the names in an expression, in its order; empty for an empty expression.
 
     Raises:
-        ValueError: the text is no hostlist expression.
+        ValueError: the text is not a hostlist expression.
     """
     parts: list[str] = _PART.findall(expression)
     if ",".join(parts) != expression:
@@ -26,7 +26,7 @@ def expand(expression: str) -> list[str]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """Return an expression for the names: neighbours that differ only in their last number share brackets."""
+    """Return an expression for the names: consecutive names that differ only in their last number share brackets."""
     parts: list[str] = []
     for (prefix, numbered), group in itertools.groupby(
         map(_split, names), key=lambda split: (split[0], bool(split[1]))
@@ -43,7 +43,7 @@ def compress(names: Iterable[str]) -> str:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names sorted by their numbers, gpu-2 before gpu-10: neighbours share brackets."""
+    """Return the names sorted by their numbers, gpu-2 before gpu-10, so that `compress` joins them."""
 
     def split(name: str) -> tuple[str, int, str]:
         prefix = name.rstrip("0123456789")
@@ -57,11 +57,11 @@ def _names(part: str) -> list[str]:
     pieces = [
         [piece["text"]] if piece["text"] is not None else _numbers(piece["ranges"]) for piece in _PIECE.finditer(part)
     ]
-    return ["".join(each) for each in itertools.product(*pieces)]
+    return ["".join(parts) for parts in itertools.product(*pieces)]
 
 
 def _numbers(ranges: str) -> list[str]:
-    """Return the numbers in brackets, each as wide as the first number of its range."""
+    """Return the numbers in brackets, with as many digits as the first number of their range."""
     numbers: list[str] = []
     for text in ranges.split(","):
         found = _RANGE.fullmatch(text)
@@ -69,7 +69,7 @@ def _numbers(ranges: str) -> list[str]:
             raise ValueError(f"[{ranges}] holds {text!r}, which is neither a number nor a range such as 0-3.")
         first, last = found["first"], found["last"] or found["first"]
         if int(last) < int(first):
-            raise ValueError(f"[{ranges}] holds {text!r}, which ends before it begins.")
+            raise ValueError(f"[{ranges}] holds {text!r}, which ends before it starts.")
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     return numbers
 
@@ -80,11 +80,11 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _ranges(numbers: Iterable[str]) -> list[str]:
-    """Return numbers as ranges: 0, 1, 2, 7 as 0-2 and 7."""
+    """Return numbers as ranges: 0, 1, 2, 7 become 0-2 and 7."""
     ranges: list[list[str]] = []
     for number in numbers:
         if ranges and f"{int(ranges[-1][-1]) + 1:0{len(ranges[-1][0])}d}" == number:
             ranges[-1] = [ranges[-1][0], number]
         else:
             ranges.append([number])
-    return ["-".join(each) for each in ranges]
+    return ["-".join(bounds) for bounds in ranges]

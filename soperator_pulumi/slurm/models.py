@@ -1,4 +1,4 @@
-"""State of slurmctld as values: nodes, jobs, reservations, and all of them at one moment."""
+"""State of slurmctld as values: nodes, jobs, reservations, and a snapshot of all of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 _USABLE = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 _UNUSABLE_FLAGS = frozenset({"NOT_RESPONDING", "INVALID_REG", "POWERED_DOWN", "POWERING_UP", "FUTURE"})
 
-# UNKNOWN and the like count as busy: a node in an unknown state may run a job.
+# UNKNOWN and similar states count as busy: a node in an unknown state may run a job.
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "POWERING_UP", "BLOCKED", "UNKNOWN", "ERROR", "INVALID"})
 
 _ENDED = frozenset(
@@ -26,14 +26,14 @@ _ENDED = frozenset(
 
 @dataclass(frozen=True)
 class Node:
-    """A node as slurmctld sees it at one moment."""
+    """A node as slurmctld sees it at one time."""
 
     name: str
     state: frozenset[str]
     """Base state and flags: IDLE, DRAIN, NOT_RESPONDING, ..."""
     features: frozenset[str]
     reason: str = ""
-    """Reason of a drain or of DOWN, without its author and time; empty where none was given."""
+    """Reason of a drain or of DOWN, without author and time; empty if none was given."""
     weight: int = 1
     """Slurm fills nodes of lower weight first."""
     generic_resources: frozenset[str] = frozenset()
@@ -41,20 +41,20 @@ class Node:
 
     @property
     def joined(self) -> bool:
-        """True where slurmd has registered and answers. A drained node has joined: somebody wants it idle."""
+        """True if slurmd has registered and answers. This includes drained nodes, which are idle on purpose."""
         return bool(self.state & _USABLE) and not self.state & _UNUSABLE_FLAGS
 
     @property
     def drained(self) -> bool:
-        """True where a drain keeps new jobs away; running jobs continue.
+        """True if a drain keeps new jobs away; running jobs continue.
 
-        An admin's FAIL counts as a drain: it has the same effect, and draining would replace it.
+        An admin's FAIL counts as a drain: it has the same effect, and a drain would replace it.
         """
         return bool(self.state & {"DRAIN", "FAIL"}) and "UNDRAIN" not in self.state
 
     @property
     def busy_state(self) -> frozenset[str]:
-        """The flags by which a job is on the node, or may be."""
+        """The flags that show a job on the node, or the possibility of one."""
         return self.state & _BUSY
 
     @property
@@ -72,76 +72,76 @@ class Job:
     user: str
     name: str
     partitions: frozenset[str]
-    """Partitions that it may run in; one, once it runs."""
+    """Partitions in which the job may run; a single one once it runs."""
     state: frozenset[str]
     """Base state and flags: PENDING, RUNNING, COMPLETING, ..."""
     nodes: str
     """Hostlist expression of the nodes that it holds; empty while it is pending."""
     node_names: frozenset[str]
-    """The same nodes, each by its name."""
+    """Names of the same nodes."""
     required_nodes: frozenset[str] = frozenset()
-    """Nodes that it requested by name: it can run only with all of them."""
+    """Nodes that the job requested by name: it can run only with all of them."""
     ends_at: float | None = None
-    """End by its time limit, in seconds since 1970; None without a limit, and while it is pending or suspended."""
+    """End by the time limit, in seconds since 1970; None without a limit, and while the job is pending or suspended."""
     requeueable: bool = False
-    """True where Slurm can requeue it: a batch job whose user allows it."""
+    """True if Slurm can requeue the job: a batch job whose user allows it."""
     whole: str = ""
     """`4711_3` for a task of an array, the leader's id for a part of a heterogeneous job; empty for other jobs."""
 
     @property
     def reference(self) -> str:
-        """Name for users and Slurm's commands: a task's own id may be that of its whole array."""
+        """Name of the job for users and Slurm's commands: a task's own id may be that of its whole array."""
         return self.whole or str(self.job_id)
 
     @property
     def pending(self) -> bool:
-        """True where it waits for its start."""
+        """True if the job waits for its start."""
         return "PENDING" in self.state
 
     @property
     def ended(self) -> bool:
-        """True where it has ended, in whatever way; while COMPLETING it still holds its nodes."""
+        """True if the job has ended, in any way; while COMPLETING it still holds its nodes."""
         return bool(self.state & _ENDED)
 
     @property
     def active(self) -> bool:
-        """True where it holds nodes: configuring, running, suspended, signalled, staging out or completing."""
+        """True if the job holds nodes: configuring, running, suspended, signalled, staging out or completing."""
         return "COMPLETING" in self.state or not (self.pending or self.ended)
 
     def __str__(self) -> str:
-        """Return number, user and nodes."""
+        """Return the job's number, user and nodes."""
         where = f"on {self.nodes}" if self.nodes else "waiting"
         return f"{self.reference} ({self.user}, {where})"
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Nodes kept for some users for some time, now or later."""
+    """Nodes reserved for some users for some time, now or later."""
 
     name: str
     node_names: frozenset[str]
     starts_at: float
-    """In seconds since 1970, as is the end."""
+    """In seconds since 1970, like the end."""
     ends_at: float
     users: str
-    """Users, or accounts where no users are named, as Slurm lists them."""
+    """Users, or accounts if no users are named, as Slurm lists them."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Answers of slurmctld, the jobs after the nodes: a job that came to a node before its drain is among the jobs."""
+    """Answers of slurmctld, the jobs after the nodes: a job that came to a node before its drain is included."""
 
     nodes: Mapping[str, Node]
     """By name."""
     jobs: tuple[Job, ...]
     """Jobs that have not ended, or are completing."""
     reservations: tuple[Reservation, ...]
-    """Current and future ones; empty when they were left out."""
+    """Current and future reservations; empty if they were left out."""
     node_table_time: float
     """Time of the last change of the node table, in seconds since 1970."""
     job_table_time: float = 0.0
-    """The same time of the jobs."""
+    """Time of the last change of the job table, in seconds since 1970."""
 
     def older_than(self, seen: "Snapshot") -> bool:
-        """Return True where any part is from before another snapshot: such a snapshot proves nothing."""
+        """Return True if a part is older than in another snapshot: such a snapshot proves nothing."""
         return self.node_table_time < seen.node_table_time or self.job_table_time < seen.job_table_time

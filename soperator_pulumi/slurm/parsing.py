@@ -1,4 +1,4 @@
-"""The JSON of `scontrol` and `squeue` (Slurm 24.11 and 26.05) as values."""
+"""Parsers of the JSON that `scontrol` and `squeue` (Slurm 24.11 and 26.05) print."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation
 T = TypeVar("T")
 
 NO_REASON = "none"
-"""Output of `sinfo` for a node without a reason. Slurm 24.11 keeps a reason until there is another one."""
+"""Output of `sinfo` for a node without a reason. Slurm 24.11 keeps a reason until another one replaces it."""
 
 _YEAR_MINUTES = 365 * 24 * 60
 
@@ -33,7 +33,7 @@ def read_reservations(text: str) -> tuple[Reservation, ...]:
 
 
 def read_table_time(text: str) -> float:
-    """Read the time of the last change from the answer of `scontrol show nodes --json` or `squeue --json`."""
+    """Return the time of the last change, from the answer of `scontrol show nodes --json` or `squeue --json`."""
     return _read(text, "last_update", lambda found: _number(found) or 0.0)
 
 
@@ -61,9 +61,9 @@ def _node(node: dict[str, Any]) -> Node:
 
 
 def _names_of(gres: str) -> Iterator[str]:
-    """Yield the names in a node's `Gres`: of `gpu:h100:8(S:0-1),shard:h100:16` they are gpu and shard."""
-    for each in re.sub(r"\([^)]*\)", "", gres).split(","):
-        if name := each.partition(":")[0].strip():
+    """Yield the names in a node's `Gres`: gpu and shard for `gpu:h100:8(S:0-1),shard:h100:16`."""
+    for part in re.sub(r"\([^)]*\)", "", gres).split(","):
+        if name := part.partition(":")[0].strip():
             yield name
 
 
@@ -85,14 +85,14 @@ def _job(job: dict[str, Any]) -> Job:
 
 
 def _printable(text: str) -> str:
-    """Return a user's text safe for a message: it moves no cursor and begins no line."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+    """Return a user's text made safe for a message: it cannot move the cursor or start a line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _end(job: dict[str, Any]) -> float | None:
-    """Return when a job's time limit ends it, if it has one; a suspended job's time stands still.
+    """Return when a job's time limit ends it; None without a limit, or for a suspended job, whose time stands still.
 
-    For a job without a limit Slurm reports an end in a year, and backfill makes that year the limit.
+    For a job without a limit Slurm reports an end in a year, and backfill turns that year into the limit.
     """
     minutes = _number(job.get("time_limit"))
     unlimited = minutes is None or minutes >= _YEAR_MINUTES
@@ -121,7 +121,7 @@ def _reservation(reservation: dict[str, Any]) -> Reservation:
 
 
 def _number(value: object) -> float | None:
-    """Return a number of Slurm's JSON: plain, or an object with flags for set and infinite."""
+    """Return a number of Slurm's JSON, which is plain or an object with flags for set and infinite."""
     if isinstance(value, dict):
         return float(value["number"]) if value["set"] and not value["infinite"] else None
     return float(value) if isinstance(value, (int, float)) else None

@@ -1,4 +1,4 @@
-"""Slurm's refusals as exceptions, by the exact words of its client programs (24.11 and 26.05)."""
+"""Slurm's refusals as exceptions, recognized by the exact words of its client programs (24.11 and 26.05)."""
 
 import re
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _WORDS: Mapping[str, type[SoperatorError]] = {
     "Invalid job id specified": UnknownJobError,
     "Job/step already completing or completed": JobEndedError,
     "Job is pending execution": JobEndedError,
-    # `scontrol requeue` prints this for each job when slurmctld does not listen.
+    # `scontrol requeue` prints this for every job if slurmctld does not listen.
     "Unexpected message received": NotRunningError,
     # The request was sent: slurmctld may still carry it out.
     "Socket timed out on send/recv operation": TransportError,
     "Zero Bytes were transmitted or received": TransportError,
 }
 
-# Slurm names all nodes that are left here, and gives only the reason of the last one below.
+# Slurm names all remaining nodes here, and below only the reason for the last one.
 _NOT_DELETED = re.compile(r"failed to delete nodes (?P<left>\S+)")
 
 _OF_A_JOB = (
@@ -42,7 +42,7 @@ _OF_A_JOB = (
 def refusal(words: str) -> SoperatorError:
     """Return the exception for the output of a failed client program of Slurm.
 
-    It is a `SlurmError`; a `TransportError` where nothing is known about the effect.
+    The exception is a `SlurmError`, or a `TransportError` if the effect is unknown.
     """
     if partial := _NOT_DELETED.search(words):
         try:
@@ -53,7 +53,7 @@ def refusal(words: str) -> SoperatorError:
 
 
 def job_refusals(answer: Answer, job_ids: Mapping[str, int]) -> dict[int, str]:
-    """Return the reasons why jobs were neither requeued nor cancelled, by job id; none for jobs that have ended.
+    """Return why jobs were neither requeued nor cancelled, by job id; jobs that have ended are left out.
 
     Args:
         answer: Answer of `scontrol requeue` or `scancel`.
@@ -61,7 +61,7 @@ def job_refusals(answer: Answer, job_ids: Mapping[str, int]) -> dict[int, str]:
 
     Raises:
         SlurmError: the whole command failed.
-        TransportError: nothing is known about the effect.
+        TransportError: the effect is unknown.
     """
     refused = {}
     for line in answer.message.splitlines() if answer.returncode else ():

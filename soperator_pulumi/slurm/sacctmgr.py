@@ -1,4 +1,4 @@
-"""Client of slurmdbd by sacctmgr, run over a transport: accounts and users of one cluster."""
+"""Client of slurmdbd over sacctmgr: accounts and users of one cluster."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,9 @@ from soperator_pulumi.slurm.transport import Answer, Transport
 _SECONDS = 60
 _WITHOUT_EFFECT = re.compile(r"Nothing (new )?(added|modified|changed)|already exists")
 _WITHOUT_ANSWER = re.compile(r"slurm_persist_conn_open|Sending PersistInit msg|Unable to connect to database")
-"""Words of a sacctmgr that reached no slurmdbd, or one that reaches no database."""
+"""Words of sacctmgr if it reached no slurmdbd, or slurmdbd reached no database."""
 _ARGUMENT_CHARACTERS = 4000
-"""Limit of an exec's command, as for scontrol."""
+"""Most characters of the names in one command, as for scontrol."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Association:
 
     account: str
     user: str
-    """Empty for the account itself."""
+    """Name of the user; empty for the account itself."""
     is_default: bool = False
-    """True for the account of the user's jobs that name none."""
+    """True for the account of the user's jobs that do not name one."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sacctmgr:
         return frozenset(row[0] for row in self._rows("show", "cluster", "format=cluster"))
 
     def accounts(self) -> frozenset[str]:
-        """Return the names of all accounts of the database, whatever their clusters."""
+        """Return the names of all accounts in the database, of any cluster."""
         return frozenset(row[0] for row in self._rows("show", "account", "format=account"))
 
     def associations(self) -> tuple[Association, ...]:
@@ -62,7 +62,7 @@ class Sacctmgr:
             self._change("add", "user", f"name={some}", f"account={account}", f"cluster={self.cluster}")
 
     def set_default_account(self, names: Sequence[str], account: str) -> None:
-        """Make an account, which the users have, their default one in the cluster."""
+        """Make an account of the users their default account in the cluster."""
         for some in _portions(names):
             where = ("where", f"name={some}", f"cluster={self.cluster}")
             self._change("modify", "user", *where, "set", f"defaultaccount={account}")
@@ -78,7 +78,7 @@ class Sacctmgr:
         return [line.split("|") for line in answer.stdout.splitlines() if line]
 
     def _change(self, *arguments: str) -> None:
-        """Make a change. Where it affects nothing, sacctmgr fails: the caller looks again at what there is."""
+        """Make a change. sacctmgr fails if it has no effect, so the caller reads again what exists."""
         answer = self.transport.run(["sacctmgr", "--immediate", *arguments], timeout_seconds=_SECONDS)
         text = answer.stdout + answer.stderr
         if answer.returncode != 0 and not _WITHOUT_EFFECT.search(text):
@@ -86,7 +86,7 @@ class Sacctmgr:
 
 
 def _portions(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names with commas between, as many at a time as a command takes."""
+    """Yield the names joined by commas, as many at a time as a command can take."""
     portion = ""
     for name in names:
         if len(portion) + len(name) >= _ARGUMENT_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Client of slurmctld by Slurm's own programs (scontrol, squeue, scancel), run over a transport."""
+"""Client of slurmctld over Slurm's own programs (scontrol, squeue, scancel)."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -11,31 +11,31 @@ from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.transport import Answer, Transport
 
 _READ_PAUSES_SECONDS = (1.0, 3.0)
-"""Pauses before the second and the third attempt at a read."""
+"""Pauses before the second and third attempt at a read."""
 
 _ARGUMENT_CHARACTERS = 4000
-"""An exec's command travels in the request's first line, which proxies limit to 8 KiB; some characters need three."""
+"""An exec's command is part of the request line, which proxies limit to 8 KiB; some characters take three bytes."""
 
 _DELETE_SECONDS = 60
 _JOBS_SECONDS = 60
-"""Each job of a list is a request of its own, of some milliseconds."""
+"""Every job in a list is a separate request, which takes some milliseconds."""
 
 
 class ScontrolClient:
     """A `SlurmClient` that runs commands, with up to three attempts at a read."""
 
     def __init__(self, transport: Transport, *, pause: Callable[[float], None] = time.sleep) -> None:
-        """Prepare.
+        """Create a client.
 
         Args:
-            transport: Runs Slurm's programs.
-            pause: Waits for a number of seconds.
+            transport: Transport for Slurm's programs.
+            pause: Function that waits for a number of seconds.
         """
         self._transport = transport
         self._pause = pause
 
     def is_up(self) -> bool:
-        """Return True where slurmctld answers."""
+        """Return True if slurmctld answers."""
         try:
             return self._transport.run(["scontrol", "ping"], timeout_seconds=10).returncode == 0
         except TransportError:
@@ -93,25 +93,25 @@ class ScontrolClient:
             raise NodesNotDeletedError("\n".join(map(str, refused)), left)
 
     def requeue(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
-        """Requeue jobs: where `nodes` are named, only those that still hold one of them."""
+        """Requeue jobs; if `nodes` is given, only those that still hold one of them."""
         failures: dict[int, str] = {}
         active = self._active(job_ids, nodes)
         for some in _parted(list(active), "%2C"):
-            # Without "Incomplete" a job that has just ended would run again.
+            # Without "Incomplete", a job that has just ended would run again.
             command = ["scontrol", "requeue", "Incomplete", ",".join(some)]
             failures |= job_refusals(self._ask(command, timeout_seconds=_JOBS_SECONDS), active)
         return failures
 
     def cancel(self, job_ids: Collection[int], nodes: Collection[str] | None = None) -> dict[int, str]:
-        """Cancel jobs: where `nodes` are named, only those that still hold one of them."""
+        """Cancel jobs; if `nodes` is given, only those that still hold one of them."""
         failures: dict[int, str] = {}
         active = self._active(job_ids, nodes)
-        for some in _parted(list(active), "&command="):  # the separator of words in an exec's request
+        for some in _parted(list(active), "&command="):  # the separator between words in an exec's request
             failures |= job_refusals(self._ask(["scancel", *some], timeout_seconds=_JOBS_SECONDS), active)
         return failures
 
     def _active(self, job_ids: Collection[int], nodes: Collection[str] | None) -> dict[str, int]:
-        """Return the jobs that hold nodes, or one of `nodes`, now: ids, by the names that commands take."""
+        """Return the ids of jobs that now hold nodes, or one of `nodes`, by the names that commands take."""
         wanted = frozenset(job_ids)
         active = [job for job in self.jobs() if job.job_id in wanted and job.active] if wanted else []
         return {job.reference: job.job_id for job in active if nodes is None or job.node_names & frozenset(nodes)}
@@ -144,12 +144,12 @@ class ScontrolClient:
 
 
 def _not_ended(jobs: str) -> tuple[Job, ...]:
-    """Read jobs without ended ones, which slurmctld remembers for some minutes (MinJobAge)."""
+    """Return jobs without ended ones, which slurmctld remembers for some minutes (MinJobAge)."""
     return tuple(job for job in read_jobs(jobs) if job.active or job.pending)
 
 
 def _portions(names: Iterable[str]) -> list[str]:
-    """Return hostlist expressions for the names, each short enough for one call: one as a rule."""
+    """Return hostlist expressions for the names, short enough for one call each; usually a single one."""
     every = in_order(set(names))
     expression = compress(every)
     if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
@@ -159,7 +159,7 @@ def _portions(names: Iterable[str]) -> list[str]:
 
 
 def _parted(words: list[str], separator: str) -> list[list[str]]:
-    """Return the words in lists, each short enough for one call: one as a rule; none for none."""
+    """Return the words in lists, short enough for one call each; usually a single one; empty without words."""
     if len(separator.join(words)) <= _ARGUMENT_CHARACTERS or len(words) == 1:
         return [words] if words else []
     half = len(words) // 2

@@ -1,4 +1,4 @@
-"""Reads of Slurm's state and of Kubernetes, shared by all who ask at the same time or a moment later."""
+"""Reads of Slurm's state and of Kubernetes, shared between threads that ask at about the same time."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -17,32 +17,32 @@ _READS = (("scontrol", "show"), ("squeue",))
 
 
 class SharedAnswers:
-    """Answers of questions, each asked once for all threads that wait for it.
+    """Answers to questions, which are asked once for all threads that wait for them.
 
-    No thread gets an answer older than its own question, unless it allows an age: a thread that comes while the
+    A thread never gets an answer older than its question, unless it allows an age: a thread that asks while the
     question runs waits for the next run.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Prepare.
+        """Create an empty set of answers.
 
         Args:
-            now: Returns seconds of a clock that never goes back.
+            now: Clock in seconds that never goes back.
         """
         self._now = now
         self._lock = Lock()
         self._next: dict[Hashable, Future[Any]] = {}
-        """Runs that have not begun."""
+        """Runs that have not started."""
         self._last: dict[Hashable, tuple[float, Future[Any]]] = {}
-        """The newest run that has begun, and its time."""
+        """The newest started runs, with their start times."""
         self._running: dict[Hashable, Lock] = {}
 
     def ask(self, question: Hashable, look: Callable[[], T], *, max_age_seconds: float = 0.0) -> T:
-        """Return the answer of `look`, run now or later, or begun at most `max_age_seconds` ago.
+        """Return the result of `look`, which runs now or later, or started at most `max_age_seconds` ago.
 
         Raises:
             TransportError: the thread that ran `look` was interrupted.
-            Exception: the error of `look`, for each thread that waits.
+            Exception: the error of `look`, in every waiting thread.
         """
         with self._lock:
             joined = self._recent(question, max_age_seconds) or self._next.get(question)
@@ -60,7 +60,7 @@ class SharedAnswers:
         return None if failed else answer
 
     def _carry_out(self, question: Hashable, answer: Future[T], running: Lock, look: Callable[[], T]) -> None:
-        """Run `look` for all threads that wait. An error or a Ctrl-C reaches each of them."""
+        """Run `look` for all waiting threads. An error or a Ctrl-C reaches all of them."""
         try:
             with running:
                 self._begin(question, answer)
@@ -73,7 +73,7 @@ class SharedAnswers:
             raise
 
     def _begin(self, question: Hashable, answer: Future[Any]) -> None:
-        """Begin the run: only threads that allow an age join it from now on."""
+        """Start the run: from now on only threads that allow an age join it."""
         with self._lock:
             if self._next.get(question) is answer:
                 del self._next[question]
@@ -83,7 +83,7 @@ class SharedAnswers:
 class SharedReads:
     """A transport that runs a reading command once for all threads that wait for it.
 
-    The resources of every node set look at all nodes at the same moment.
+    The resources of all node sets read all nodes at the same moment.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class SharedReads:
         where: Hashable = None,
         max_age_seconds: float = 0.0,
     ) -> None:
-        """Prepare.
+        """Create a transport over another one.
 
         Args:
-            transport: Runs the commands.
-            answers: Answers shared with other transports; by default its own.
+            transport: Transport that runs the commands.
+            answers: Answers shared with other transports. Default: not shared.
             where: Key of the place where commands run, among transports that share answers.
-            max_age_seconds: Age that an answer may have.
+            max_age_seconds: Largest accepted age of an answer.
         """
         self._transport = transport
         self._answers = answers or SharedAnswers()
@@ -112,7 +112,7 @@ class SharedReads:
         return str(self._transport)
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command`, or wait for a run that another thread has begun or will begin."""
+        """Run `command`, or wait for a run that another thread has started or will start."""
         parts = tuple(command)
         run = partial(self._transport.run, command, stdin=stdin, timeout_seconds=timeout_seconds)
         if stdin or not any(parts[: len(read)] == read for read in _READS):

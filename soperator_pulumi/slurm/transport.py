@@ -1,6 +1,6 @@
 """Transport of commands to Slurm's programs.
 
-The client knows only `Transport`: another way can take its place.
+Clients know only `Transport`, so other implementations are possible.
 """
 
 from collections.abc import Sequence
@@ -20,22 +20,22 @@ class Answer:
 
     @property
     def timed_out(self) -> bool:
-        """True where the command ran out of time or memory: nothing is known about its effect."""
+        """True if the command ran out of time or memory: its effect is unknown."""
         return self.returncode in _ENDED_BY_OTHERS
 
     @property
     def message(self) -> str:
-        """Error message of the command: standard error, or standard output when that is empty."""
+        """Error message of the command: standard error, or standard output if that is empty."""
         return self.stderr.strip() or self.stdout.strip()
 
 
 class Transport(Protocol):
-    """Runs one command where Slurm's client programs are."""
+    """Runs commands in a place that has Slurm's client programs."""
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command` and return its answer, whatever its exit code.
+        """Run `command` and return its answer, whatever its exit code is.
 
-        The command gets `stdin` without an end of file: it must know how much to read.
+        The command gets `stdin` without an end of file, so it must know how much to read.
 
         Raises:
             TransportError: no answer arrived in time. The command may have run.

@@ -1,8 +1,9 @@
-"""A trial start of slurmctld beside the running one: whether it takes new files is known before they are in place.
+"""A trial start of slurmctld next to the running one, to test new files before they are in place.
 
-`scontrol reconfigure` alone cannot show it. scontrol parses the file and refuses what it cannot read; but a slurmctld
-in the foreground (`-D`, as in a pod) answers "done", replaces itself, and only then refuses the new file, for a missing
-plugin for example: it is gone (measured with 24.11.5: `SchedulerType=sched/nonsense`, exit code 0, controller dead).
+`scontrol reconfigure` alone does not show this. scontrol parses the files and refuses those that it cannot read. But a
+slurmctld in the foreground (`-D`, as in a pod) answers "done", replaces itself, and only then refuses the new file, for
+example because of a missing plugin: then it is gone (measured with 24.11.5: `SchedulerType=sched/nonsense`, exit code
+0, controller dead).
 """
 
 import re
@@ -14,12 +15,12 @@ from soperator_pulumi.errors import SlurmError
 from soperator_pulumi.slurm.transport import Transport
 
 TRIAL_SECONDS = 30
-"""A start takes 0.1 to 0.3 s (measured)."""
+"""Time for a start, which takes 0.1 to 0.3 s (measured)."""
 
 TRIAL_PORT = 6816
-"""Port of the trial's slurmctld: free in the controller's pod, and opened by no Service or NetworkPolicy."""
+"""Port of the trial's slurmctld: unused in the controller's pod, and not opened by any Service or NetworkPolicy."""
 
-# $1 is the folder. What a killed trial left behind is removed first.
+# $1 is the folder. Leftovers of a killed trial are removed first.
 _SCRIPT = """
 rm -rf "$1" && mkdir -p -m 0700 "$1/state" && cd "$1"
 {write}
@@ -36,11 +37,11 @@ exit 1
 
 
 def trial_files(files: dict[str, str], folder: PurePosixPath) -> dict[str, str]:
-    """Return the files of a trial start, to be written into `folder` before `slurmctld -D -f <folder>/slurm.conf`.
+    """Return the files for a trial start, to be written into `folder` before `slurmctld -D -f <folder>/slurm.conf`.
 
-    Its state, pid file and port are its own, and its state is empty: it knows no node and no job, and touches none.
-    `folder` needs an empty subfolder `state`, both writable for slurm. `SLURM_CONF=<folder>/slurm.conf scontrol
-    ping` answers when the files are taken; else slurmctld ends with exit code 1, its reason in its output.
+    State, pid file and port are separate, and the state is empty: the trial knows no nodes and jobs, and affects none.
+    `folder` needs an empty subfolder `state`, and slurm must be able to write to both. `SLURM_CONF=<folder>/slurm.conf
+    scontrol ping` answers if the files are accepted; otherwise slurmctld ends with exit code 1 and prints the reason.
     """
     own = {
         "SlurmctldPort": str(TRIAL_PORT),
@@ -48,7 +49,7 @@ def trial_files(files: dict[str, str], folder: PurePosixPath) -> dict[str, str]:
         "SlurmctldPidFile": str(folder / "slurmctld.pid"),
     }
     text = files["slurm.conf"]
-    # It must not register at slurmdbd. It takes no resource to count without it.
+    # It must not register with slurmdbd. Without slurmdbd it accepts no TRES to account for.
     text = re.sub(r"(?m)^AccountingStor(age|e)\w+=.*\n", "", text)
     for name, value in own.items():
         text, count = re.subn(rf"(?m)^{name}=.*$", f"{name}={value}", text)
@@ -61,11 +62,11 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
     """Start slurmctld on `files`, made by `trial_files` for `folder`, and stop it again.
 
     Raises:
-        SlurmError: slurmctld did not start; with its own words.
-        TransportError: the outcome of a start is not known.
+        SlurmError: slurmctld did not start; with its own message.
+        TransportError: the result of the start is unknown.
     """
     contents = {name: text.encode() for name, text in files.items()}
-    # The files come on standard input, one after the other; their lengths separate them.
+    # The files arrive on standard input one after the other; their lengths separate them.
     write = "\n".join(f"head -c {len(text)} >{shlex.quote(name)}" for name, text in contents.items())
     answer = transport.run(
         ["/bin/sh", "-c", _SCRIPT.format(write=write), "trial", str(folder)],
@@ -77,6 +78,6 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
 
 
 def _reasons(log: str) -> str:
-    """Return the lines of a log with the cause of a failed start: the last error before the fatal one, and that."""
+    """Return the log lines with the cause of a failed start: the last error before the fatal one, and the fatal one."""
     shown = [line for line in log.splitlines() if "error:" in line or "fatal:" in line]
     return "\n".join(shown[-2:]) or log

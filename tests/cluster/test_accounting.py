@@ -327,7 +327,7 @@ def test_a_password_that_the_database_refuses_leaves_slurmdbd_on_the_former_one(
     id_ = secret.metadata.annotations["soperator-pulumi/resource"]
     with pytest.raises(ConfigRefusedError, match="Access denied for user 'slurm'@") as refused:
         SecretFilesProvider().update(id_, {"known_good": former}, props)
-    assert "The old files are in force again." in str(refused.value)
+    assert "The old files are in effect again." in str(refused.value)
     assert "hunter2" not in str(refused.value)
     live = slurm.api.read_namespaced_secret("slurmdbd-config", slurm.namespace)
     assert live.data == secret.data
@@ -377,7 +377,7 @@ def test_a_database_that_was_lost_is_restored_from_a_dump(slurm: Accounted) -> N
 
     status, words = dumps(slurm, "restore", dump)
     assert status == 1
-    assert "Stop slurmdbd first, jobs run on: kubectl scale statefulset/accounting" in words
+    assert "Stop slurmdbd first; jobs continue: kubectl scale statefulset/accounting" in words
     scale_slurmdbd(slurm, 0)
     sql(slurm, "DROP DATABASE slurm_acct_db; CREATE DATABASE slurm_acct_db; CREATE TABLE slurm_acct_db.wrong (a INT)")
     meanwhile = slurm.submit("true")

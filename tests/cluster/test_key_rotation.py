@@ -60,8 +60,8 @@ def test_jobs_start_run_and_end_while_all_daemons_take_other_keys(workers: Slurm
     assert "failed" not in ids
 
     text = "\n".join([*plan.messages, *result.messages])
-    assert f"another munge key, which {len(keys)} pods take at the same moment" in text
-    assert "another host key of the login nodes" in text
+    assert f"a new munge key, which {len(keys)} pods load at the same moment" in text
+    assert "a new host key of the login nodes" in text
     assert munge_keys(slurm).keys() == keys.keys()
     assert not {*munge_keys(slurm).values()} & {*keys.values()}
     assert len({*munge_keys(slurm).values()}) == 1

@@ -147,7 +147,7 @@ def test_the_preview_lists_the_nodes_that_leave_with_their_jobs(life: Life) -> N
     assert "3 -> 1 node. Leaving: waited-[1-2]" in life.preview
     assert re.search(rf"job {training} \(alice, training\), {life.end}", life.preview)
     assert f"job {other} (alice, wrap), no time limit" in life.preview
-    assert "waits up to 0 s, then cancel: the jobs that are left are cancelled" in life.preview
+    assert "waits up to 0 s, then cancel: the remaining jobs are cancelled" in life.preview
 
 
 def test_the_preview_says_how_many_nodes_of_lower_ordinals_are_idle(life: Life) -> None:

@@ -183,7 +183,7 @@ class FakeTransport:
         self.world.count_call()
         body = self.world.objects.get(f"{PODS}/{self.pod}")
         if self.world.unreachable or body is None or not _runs(body, self.container):
-            raise TransportError(f"pod {NAMESPACE}/{self.pod}: no command can be run there.")
+            raise TransportError(f"pod {NAMESPACE}/{self.pod}: cannot run commands there.")
         text = " ".join(command)
         self.world.commands.append(text)
         if text in self.world.answers:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.undrain import way_out
+from soperator_pulumi.operations.nodes.undrain import continue_or_undo
 from soperator_pulumi.slurm.drain.plan import plan
 from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
@@ -92,7 +92,7 @@ def recreation() -> str:
 
 
 def interrupted() -> str:
-    return way_out(Operation.SCALE_DOWN, [LEAVING])
+    return continue_or_undo(Operation.SCALE_DOWN, [LEAVING])
 
 
 SHOWN = {

@@ -1,1 +1,1 @@
-"""Configuration files, brought into force everywhere, or restored."""
+"""Configuration files, made effective everywhere, or restored."""

@@ -1,4 +1,4 @@
-"""Activation of changed files that are read each time, and of sshd_config."""
+"""Activation of sshd_config, and of files that need none because programs read them every time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from soperator_pulumi.slurm.transport import Transport
 
 @dataclass(frozen=True)
 class Nothing:
-    """No activation: the files are read each time."""
+    """No activation: programs read the files every time."""
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing."""
@@ -25,14 +25,14 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Sshd:
-    """Activation of sshd_config: sshd checks it, then restarts. Open sessions are processes of their own."""
+    """Activation of sshd_config: sshd checks it, then restarts. Open sessions are separate processes."""
 
     kube: Kube
     namespace: str
     selector: Mapping[str, str]
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Have sshd check the file in a login pod, which has the keys and modules, before the file is in place."""
+        """Check the file with sshd in a login pod, which has the keys and modules, before the file is in place."""
         pods = self.running() if old != new else []
         for pod in pods[:1]:
             text = new["sshd_config"].encode()
@@ -45,9 +45,9 @@ class Sshd:
         """Refuse nothing: open sessions stay."""
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Have every sshd read the file."""
+        """Make every sshd read the file."""
         for pod in self.running():
-            # The oldest sshd listens, and keeps its process id over a restart.
+            # The oldest sshd process listens, and keeps its process id across a restart.
             answer = self._transport(pod).run(["pkill", "-HUP", "--oldest", "--exact", "sshd"])
             if answer.returncode != 0:
                 raise NotReadyError(f"sshd in pod {pod.name} was not found, and has not read its new file. Run again.")

@@ -1,4 +1,4 @@
-"""Values of secret files, which no line and no error shows, and the lines that report a change of such files."""
+"""Values of secret files that no line and no error shows, and the lines that report changes of such files."""
 
 import base64
 import re
@@ -10,27 +10,27 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.operations.progress import Report
 
 CONCEALED = "[secret]"
-"""Text in place of a value."""
+"""Text that replaces a value."""
 
 _SETTINGS_FILE = re.compile(r"\.(conf|cnf)$")
 _SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*=\s*(.*?)\s*")
 _NO_SETTING = re.compile(r"\s*(#.*|\[[\w-]+\]\s*)?")
 _CONTINUED = re.compile(r"(?<!\\)(\\\\)*\\$")
-"""End of a line that continues in the next: a backslash that no other one escapes."""
+"""End of a line that continues on the next: a backslash that is not itself escaped."""
 _ESCAPED = re.compile(r"\\(.)")
 _SECRET_KEY = re.compile(r"(?i)(pass|password|secret|token)$")
 
 
 @dataclass(frozen=True)
 class Concealed:
-    """Values that are replaced in texts."""
+    """Values to replace in texts."""
 
     values: tuple[str, ...] = ()
-    """Longest first: a value may be a part of another one."""
+    """Longest first, because a value may be part of another."""
 
     @classmethod
     def of(cls, *sets_of_files: Mapping[str, str]) -> "Concealed":
-        """Return the secret values of all these files, also as the API writes them."""
+        """Return the secret values in all these files, also as the API encodes them."""
         found = {value for files in sets_of_files for name, text in files.items() for value in _values(name, text)}
         return cls(tuple(sorted(found - {""}, key=lambda value: (-len(value), value))))
 
@@ -41,12 +41,12 @@ class Concealed:
         return text
 
     def report(self, report: Report) -> Report:
-        """Return a report that shows lines without the values."""
+        """Return a report function that replaces the values in its lines."""
         return lambda text: report(self.text(text))
 
     @contextmanager
     def in_errors(self) -> Iterator[None]:
-        """Have an error of ours show its message without the values."""
+        """Replace the values in the message of an error raised inside the context."""
         try:
             yield
         except SoperatorError as error:
@@ -55,7 +55,7 @@ class Concealed:
 
 
 def changed_keys(secret: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each changed file of a Secret, with the changed keys of settings, and no value."""
+    """Yield a line for every changed file of a Secret, with the changed keys of settings, but without values."""
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) == new.get(name):
             continue
@@ -81,12 +81,12 @@ def _values(name: str, text: str) -> Iterator[str]:
         if _SECRET_KEY.search(key):
             yield from values
             yield from (value.strip("\"'") for value in values)
-            # As the daemon prints them, without the escapes of its file.
+            # As the daemon prints them, without the escapes in its file.
             yield from (_ESCAPED.sub(r"\1", value).strip('"') for value in values)
 
 
 def _settings(name: str, text: str) -> dict[str, list[str]] | None:
-    """Return the values of each key of a file of settings; None for another file, whose lines may all be secret."""
+    """Return the values in a settings file, by key; None for other files, all of whose lines may be secret."""
     lines = [line for line in text.splitlines() if not _NO_SETTING.fullmatch(line)]
     pairs = [_SETTING.fullmatch(line) for line in lines]
     if not _SETTINGS_FILE.search(name) or not all(pairs) or any(map(_CONTINUED.search, lines)):

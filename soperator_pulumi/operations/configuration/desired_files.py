@@ -12,15 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from soperator_pulumi.operations.kube import Json, config_map_path, secret_path
 
 IN_FORCE = "soperator-pulumi/in-force"
-"""Annotation of the object: digest of the files that the daemons read last, and did not refuse.
+"""Annotation of the object: digest of the files that the daemons read last, and accepted.
 
-It is removed before a file changes and set again when the change is in force: so a run sees that an earlier one was
-killed between the two.
+A run removes it before a file changes and sets it again when the change is effective: so the next run notices that this
+one was killed in between.
 """
 
 RESOURCE = "soperator-pulumi/resource"
-"""Annotation of the object: id of the resource that made it last. A replaced resource and its successor share one
-object, which is the successor's."""
+"""Annotation of the object: id of the resource that wrote it last. A replaced resource and its successor share one
+object, which belongs to the successor."""
 
 
 class FilesKind(StrEnum):
@@ -28,20 +28,20 @@ class FilesKind(StrEnum):
 
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"  # noqa: S105 a kind
-    """No line, no error and no annotation outside of the Secret itself depends on the files' values."""
+    """No line, no error and no annotation outside the Secret itself depends on the values in the files."""
 
 
 class AfterSync(StrEnum):
-    """Activation of a changed file, once it is in the pods."""
+    """Action that makes a changed file effective, once it is in the pods."""
 
     NOTHING = "nothing"
-    """None: programs read the file each time."""
+    """Nothing to do: programs read the file every time."""
     SLURM = "slurm"
-    """`scontrol reconfigure`, or a restart of slurmctld for the parameters that need one."""
+    """`scontrol reconfigure`, or a restart of slurmctld for parameters that need one."""
     SSHD = "sshd"
     """sshd checks the file and restarts; open sessions stay."""
     SLURMDBD = "slurmdbd"
-    """slurmdbd restarts, as it reads its file only then; slurmctld keeps what it would have sent."""
+    """slurmdbd restarts, because it reads its file only then; slurmctld keeps the records for it meanwhile."""
 
 
 class Reader(BaseModel):
@@ -52,14 +52,14 @@ class Reader(BaseModel):
     component: str
     container: str
     verified: bool = True
-    """True to wait until the files are there; False only to ask the kubelet for them."""
+    """True to wait until the files are there; False to only notify the kubelet of the change."""
     sums: str | None = None
-    """File with the output of `sha256sum`, in a container that does not see the files themselves: a program beside it
-    prepares them."""
+    """File with the output of `sha256sum`, in a container that does not see the files: a program next to it prepares
+    them."""
 
 
 class DesiredFiles(BaseModel):
-    """A desired ConfigMap or Secret, its readers, and the activation of a change."""
+    """A desired ConfigMap or Secret, the pods that read it, and how a change becomes effective."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -74,7 +74,7 @@ class DesiredFiles(BaseModel):
     readers: tuple[Reader, ...]
     after_sync: AfterSync
     resource: str = ""
-    """Id of the resource that makes it; empty in the resource's own inputs and outputs."""
+    """Id of the resource that writes it; empty in the resource's own inputs and outputs."""
 
     @property
     def path(self) -> str:
@@ -97,7 +97,7 @@ class DesiredFiles(BaseModel):
         return self.model_copy(update={"files": {**files}})
 
     def by(self, resource: str) -> "DesiredFiles":
-        """Return the same object, made by the resource with this id."""
+        """Return the same object, written by the resource with this id."""
         return self.model_copy(update={"resource": resource})
 
     def manifest(self, *, in_force: bool) -> Json:
@@ -127,12 +127,12 @@ class LiveFiles:
 
     @property
     def in_force(self) -> bool:
-        """True where the daemons run on these files, as far as our runs know."""
+        """True if the daemons use these files, as far as earlier runs recorded it."""
         return self._annotations.get(IN_FORCE) == digest(self.files)
 
     @property
     def resource(self) -> str:
-        """Id of the resource that made it last; empty where none is recorded."""
+        """Id of the resource that wrote it last; empty if none is recorded."""
         return str(self._annotations.get(RESOURCE, ""))
 
     @property
@@ -140,7 +140,7 @@ class LiveFiles:
         return self._metadata.get("annotations") or {}
 
     def is_as(self, desired: DesiredFiles) -> bool:
-        """Return True where nothing differs."""
+        """Return True if the live object equals the desired one."""
         labels = self._metadata.get("labels") or {}
         return (
             self.in_force
@@ -165,7 +165,7 @@ def digest(files: Mapping[str, str]) -> str:
 
 
 def digest_of_sums(sums: Mapping[str, str]) -> str:
-    """Return the same digest from the output of `sha256sum` for each file."""
+    """Return the same digest, from the output of `sha256sum` by file."""
     return hashlib.sha256("\n".join(f"{sums[name]}  {name}" for name in sorted(sums)).encode()).hexdigest()
 
 

@@ -28,13 +28,13 @@ START_SECONDS = 60
 """Time for the container of a starting controller to run."""
 
 ANSWER_SECONDS = 300
-"""Time for slurmctld to answer: after a restart it recovers its state."""
+"""Time for slurmctld to answer, in seconds: after a restart it recovers its state."""
 
 _TRIAL_FOLDER = PurePosixPath("/tmp/trial")  # noqa: S108 in the controller's own /tmp
 _MAKE_INCLUDED_FILE = f"test -e {NODE_GRES} || : > {NODE_GRES}"
-"""gres.conf includes a file that each pod makes as it starts. Pods of a release before GPUs make none; slurmctld and
-slurmd wait a minute for it (`s_p_parse_file` in src/common/parse_config.c), then end, slurmd with its jobs (measured).
-slurm may write there: it is the folder of the daemons' pid files."""
+"""Creates the file that gres.conf includes, if it is missing. Pods create it when they start, but not those of releases
+before GPUs; slurmctld and slurmd wait a minute for it (`s_p_parse_file` in src/common/parse_config.c), then end, slurmd
+with its jobs (measured). slurm may write there: it is the folder of the daemons' pid files."""
 
 _TOKENS = "AuthAltTypes=auth/jwt"
 _TOKENS_LATER = """\
@@ -46,7 +46,7 @@ With slurm.constrain: cgroup slurmd would end, with its jobs, in pods of an earl
 Nothing was changed. Run `up` with the old value first, which recreates them in waves, then with the new one."""
 
 _BY_CGROUPS, _BINDS_TASKS = "ProctrackType=proctrack/cgroup", "SYS_NICE"
-"""Line of slurm.conf that holds jobs to their resources, and the capability that the worker of such a cluster has."""
+"""Line of slurm.conf that limits jobs to their resources, and the capability that workers of such a cluster have."""
 
 _WORKER = "slurmd"
 
@@ -73,7 +73,7 @@ class Slurmctld:
         return ScontrolClient(self._transport, pause=self.clock.sleep)
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse impossible changes, changes that would lose jobs, and files that slurmctld does not take."""
+        """Refuse impossible changes, changes that would lose jobs, and files that slurmctld does not accept."""
         if old == new or not self._installed():
             return
         self.allow(old, new)
@@ -82,29 +82,30 @@ class Slurmctld:
             self._try(new)
 
     def allow(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Refuse impossible changes, and changes that would lose jobs that there are or may be."""
+        """Refuse impossible changes, and changes that would lose jobs that exist or may exist."""
         try:
             reason = self.refusal(old, new)
         except (SlurmError, TransportError) as error:
             losing = [change for change in changes(old, new) if change.effect is Effect.LOSES_JOBS]
             raise ConfigRefusedError(
-                f"Jobs would be lost, and whether there are any is not known ({error}):\n{_reported(losing)}\n"
+                f"slurmctld did not answer, so running jobs are unknown and could be lost ({error}):\n"
+                f"{_reported(losing)}\n"
                 "Nothing was changed. Run again when slurmctld answers."
             ) from error
         if reason:
             raise ConfigRefusedError(reason)
 
     def refusal(self, old: Mapping[str, str], new: Mapping[str, str], leaving: Collection[str] = ()) -> str:
-        """Return why a change must not be made now; empty when it may.
+        """Return why a change must not be made now; empty if it may.
 
         Args:
-            old: Texts of the files in force, by name.
+            old: Texts of the current files, by name.
             new: Texts of the desired files, by name.
-            leaving: Nodes that are to be free by then: jobs that hold only such nodes are no reason.
+            leaving: Nodes that will be free by then: jobs that hold only such nodes are no obstacle.
 
         Raises:
-            SlurmError: the jobs are not known, as slurmctld answers in another form.
-            TransportError: the jobs are not known, as slurmctld is not reached.
+            SlurmError: the jobs are unknown, as slurmctld gave an unexpected answer.
+            TransportError: the jobs are unknown, as slurmctld could not be reached.
         """
         if older := self._not_to_constrain(old, new):
             more = f" and {len(older) - _JOBS_SHOWN} more" if len(older) > _JOBS_SHOWN else ""
@@ -119,14 +120,14 @@ class Slurmctld:
             return ""
         more = f" and {len(lost) - _JOBS_SHOWN} more" if len(lost) > _JOBS_SHOWN else ""
         return (
-            f"Jobs would {'lose their GPUs' if all(each.generic_resources for each in found) else 'be lost'}:\n"
+            f"Jobs would {'lose their GPUs' if all(node.generic_resources for node in found) else 'be lost'}:\n"
             f"{_reported(found)}\n"
-            f"These have not ended: {', '.join(map(str, lost[:_JOBS_SHOWN]))}{more}.\n"
+            f"These jobs have not ended: {', '.join(map(str, lost[:_JOBS_SHOWN]))}{more}.\n"
             "Nothing was changed. Wait for them or cancel them, and run again."
         )
 
     def activate(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Reconfigure slurmctld, or restart it where a change needs it. Jobs continue either way."""
+        """Reconfigure slurmctld, or restart it if a change needs that. Jobs continue either way."""
         if NODE_GRES in new.get("gres.conf", "") and NODE_GRES not in old.get("gres.conf", ""):
             self._prepare_workers()
         pod = self._started()
@@ -139,13 +140,13 @@ class Slurmctld:
         elif restarting:
             self._restart(pod, f"for {', '.join(restarting)}")
             if len(found) > len(restarting):
-                self._reconfigure(pod)  # the nodes fetch the files only then
+                self._reconfigure(pod)  # only then do the nodes fetch the files
         else:
             self._await_answer(pod, started=self.clock.now())
             self._reconfigure(pod)
 
     def _try(self, files: Mapping[str, str]) -> None:
-        """Refuse files with which a second slurmctld beside the running one does not start."""
+        """Refuse files with which a second slurmctld, next to the running one, does not start."""
         if _TOKENS in files["slurm.conf"] and self._transport.run(["ls", f"{RUN_DIR}/{JWT_KEY}"]).returncode != 0:
             raise ConfigRefusedError(_TOKENS_LATER)
         self._make_included_file()
@@ -155,7 +156,7 @@ class Slurmctld:
             raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
 
     def _lost(self, found: Collection[Change], leaving: Collection[str]) -> list[Job]:
-        """Return the jobs that changes concern, but for those on nodes that are to be free by then."""
+        """Return the jobs that changes would lose, except those that only hold nodes in `leaving`."""
         every = any(change.partition is None and not change.generic_resources for change in found)
         partitions = {change.partition for change in found}
         gone = {name for change in found for name in change.generic_resources}
@@ -171,18 +172,18 @@ class Slurmctld:
         self._transport.run(["/bin/sh", "-c", _MAKE_INCLUDED_FILE])
 
     def _workers(self) -> list[Pod]:
-        """Return the pods in which slurmd runs, but for those that are going."""
+        """Return the pods in which slurmd runs, except those that are being deleted."""
         pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "worker"})
         return [pod for pod in pods if pod.runs(_WORKER) and not pod.going]
 
     def _not_to_constrain(self, old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-        """Return the pods in which slurmd cannot hold jobs to their resources, where the new files begin to."""
+        """Return the pods in which slurmd cannot limit jobs to their resources, as the new files require it."""
         if _BY_CGROUPS in old.get("slurm.conf", "") or _BY_CGROUPS not in new.get("slurm.conf", ""):
             return []
         return [pod.name for pod in self._workers() if _BINDS_TASKS not in _added(pod)]
 
     def _prepare_workers(self) -> None:
-        """Make the file that gres.conf includes from now on in all worker pods: slurmd ends as slurmctld does."""
+        """Create the file that gres.conf now includes in all worker pods: without it slurmd ends, like slurmctld."""
         reported = self.clock.now()
         for number, pod in enumerate(running := self._workers()):
             if self.clock.now() - reported > _REPORT_SECONDS:
@@ -198,7 +199,7 @@ class Slurmctld:
                 raise _unprepared(pod, answer.message)
 
     def _installed(self) -> bool:
-        """Return True where there is a controller: the first deployment has none at first."""
+        """Return True if there is a controller: at first, a new cluster has none."""
         path = f"{stateful_sets_path(self.namespace)}/{CONTROLLER_STATEFUL_SET}"
         return self.kube.get(path) is not None
 
@@ -207,7 +208,7 @@ class Slurmctld:
         return next(iter(find_pods(self.kube, self.namespace, selector)), None)
 
     def _started(self) -> Pod | None:
-        """Return the controller's pod; None when there is none, or when it reads the files as it starts."""
+        """Return the controller's pod; None if there is none, or if it will read the files when it starts."""
         if not self._installed():
             return None
         say = saying(self.report, "waits until slurmctld starts")
@@ -231,7 +232,7 @@ class Slurmctld:
             self._slurm.reconfigure()
         except SlurmError as error:
             raise self._refusal(pod, str(error), began) from error
-        # slurmctld answers before it restarts itself; when that fails, it is gone.
+        # slurmctld answers before it restarts itself; if the restart fails, it is gone.
         self._await_answer(pod, started=began)
 
     def _restart(self, pod: Pod, why: str) -> None:
@@ -261,7 +262,7 @@ class Slurmctld:
         )
 
     def _answers(self) -> bool:
-        """Return True where slurmctld answers. One that waits for the included file gets it."""
+        """Return True if slurmctld answers. If it waits for the included file, create that."""
         try:
             self._make_included_file()
         except TransportError:
@@ -269,7 +270,7 @@ class Slurmctld:
         return self._slurm.is_up()
 
     def _refusal(self, pod: Pod, message: str, since: float) -> ConfigRefusedError:
-        """Return the refusal with the command's own message, and slurmctld's log, which often explains more."""
+        """Return the refusal with the command's message and slurmctld's log, which often explains more."""
         seconds = int(self.clock.now() - since) + 2
         text = "".join(
             self.kube.log(pod.path, CONTROLLER_CONTAINER, previous=previous, since_seconds=seconds)
@@ -281,7 +282,7 @@ class Slurmctld:
 
 def _unprepared(pod: Pod, reason: str) -> ConfigRefusedError:
     return ConfigRefusedError(
-        f"{NODE_GRES} cannot be made in pod {pod.name}, whose slurmd would end with its jobs: {reason} "
+        f"{NODE_GRES} cannot be created in pod {pod.name}, whose slurmd would end with its jobs: {reason} "
         "Fix its machine, or delete the pod, and run again."
     )
 
@@ -291,6 +292,6 @@ def _reported(found: Collection[Change]) -> str:
 
 
 def _added(pod: Pod) -> set[str]:
-    """Return the capabilities that slurmd's container adds to those of the runtime."""
+    """Return the capabilities that slurmd's container has in addition to the runtime's."""
     (daemon,) = (container for container in pod.body["spec"]["containers"] if container["name"] == _WORKER)
     return {*(((daemon.get("securityContext") or {}).get("capabilities") or {}).get("add") or [])}

@@ -1,6 +1,6 @@
-"""Activation of slurmdbd's file: slurmdbd reads it only as it starts, so its container restarts in place.
+"""Activation of slurmdbd's file: slurmdbd reads it only when it starts, so its container restarts in place.
 
-slurmctld keeps the records of a slurmdbd that is away, and sends them when it is back (DBD agent queue, slurmctld(8)).
+slurmctld keeps records while slurmdbd is away, and sends them when it is back (DBD agent queue, slurmctld(8)).
 """
 
 import re
@@ -21,18 +21,18 @@ START_SECONDS = 60
 """Time for the container of a starting pod to run."""
 
 ANSWER_SECONDS = 180
-"""Time for slurmdbd to answer."""
+"""Time for slurmdbd to answer, in seconds."""
 
 END = ["/bin/sh", "-c", "kill -TERM 1"]
 """Ends the container's first process, which passes the signal on. slurmdbd completes what it has received."""
 
 QUESTION = ["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"]
-"""Question that slurmdbd answers out of its database."""
+"""Question that slurmdbd can only answer from its database."""
 
 _ASK_AGAIN_SECONDS = 15
 _REPORT_SECONDS = 10
 _FINAL = re.compile(r"Access denied for user|fatal:")
-"""Words after which slurmdbd never answers with the same file (error 1045 of MariaDB)."""
+"""Messages after which slurmdbd will never answer with the same file (error 1045 of MariaDB)."""
 _TIME = re.compile(r"^\[[^\]]*\]\s*|^slurmdbd:\s*")
 
 
@@ -47,13 +47,13 @@ class Slurmdbd:
     clock: Clock
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Refuse nothing: only a start shows whether slurmdbd takes a file."""
+        """Refuse nothing: only a start shows whether slurmdbd accepts a file."""
 
     def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing: no job needs slurmdbd."""
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Restart slurmdbd, and wait until it answers out of its database."""
+        """Restart slurmdbd, and wait until it answers from its database."""
         pod = self._started()
         if pod is None:
             return
@@ -65,7 +65,7 @@ class Slurmdbd:
         self._await_answer(pod)
 
     def _started(self) -> Pod | None:
-        """Return slurmdbd's pod; None when there is none, or when it reads the files as it starts."""
+        """Return slurmdbd's pod; None if there is none, or if it will read the files when it starts."""
         if self.kube.get(f"{stateful_sets_path(self.namespace)}/{ACCOUNTING_COMPONENT}") is None:
             return None
         say = saying(self.report, "waits until slurmdbd starts")
@@ -73,7 +73,7 @@ class Slurmdbd:
             pod = self._pod()
             if pod is None:
                 continue  # just deleted
-            # A container that has just ended, perhaps by an earlier run, starts again by itself.
+            # A container that has just ended, perhaps because of an earlier run, restarts on its own.
             if not pod.going and (pod.runs(ACCOUNTING_CONTAINER) or _pauses(pod)):
                 return pod
             if pod.stuck or left <= 0:
@@ -89,22 +89,23 @@ class Slurmdbd:
         return next(iter(find_pods(self.kube, self.namespace, selector)), None)
 
     def _end(self, pod: Pod) -> None:
-        """Ask the container to end. The connection may break with it: the next look at the pod shows it."""
+        """Ask the container to end. This may break the connection: the next look at the pod shows the result."""
         try:
             self.kube.transport(self.namespace, pod.name, ACCOUNTING_CONTAINER).run(END)
         except TransportError:
             return
 
     def _replace(self, pod: Pod) -> None:
-        """Delete the pod, as a new one starts at once."""
+        """Delete the pod: a new one starts at once."""
         self.kube.delete(pod.path)
 
     def _await_answer(self, before: Pod) -> None:
-        """Wait until another run of slurmdbd than that of `before` answers.
+        """Wait until slurmdbd answers in a newer run of its container than in `before`.
 
         Raises:
-            ConfigRefusedError: slurmdbd has ended, or does not get into its database, in its own words.
-            NotReadyError: it does not answer, and reports no reason: a long conversion of the database is one.
+            ConfigRefusedError: slurmdbd has ended, or cannot use its database; with its own messages.
+            NotReadyError: it does not answer and reports no reason, for example during a long conversion of the
+                database.
         """
         began = asked = reported = self.clock.now()
         former = before.run_of(ACCOUNTING_CONTAINER)
@@ -139,7 +140,7 @@ class Slurmdbd:
             return False  # it is restarting: the next look shows it
 
     def _words(self, pod: Pod, former: str, since: float) -> list[str]:
-        """Return the errors of slurmdbd's runs after the former one, each once."""
+        """Return the errors of slurmdbd's runs after `former`, without repetitions."""
         seconds = int(self.clock.now() - since) + 1
         runs = [False] if pod.ended_run_of(ACCOUNTING_CONTAINER) in {former, ""} else [True, False]
         logs = [
@@ -150,7 +151,7 @@ class Slurmdbd:
 
 
 def _pauses(pod: Pod) -> bool:
-    """Return True where slurmdbd has ended so often that the kubelet waits, for minutes, before it starts it again."""
+    """Return True if slurmdbd has ended so often that the kubelet waits for minutes before it restarts it."""
     return pod.crashed(ACCOUNTING_CONTAINER) and pod.stuck
 
 

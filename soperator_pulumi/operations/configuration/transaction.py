@@ -1,14 +1,15 @@
-"""Transaction of configuration files: the new ones in force everywhere, or the old ones restored.
+"""Transaction of configuration files: the new files become effective everywhere, or the old ones are restored.
 
 1. Refuse a change that would lose jobs.
-2. Apply the ConfigMap or Secret in place, marked as not yet in force.
-3. Have the kubelets bring the files at once (an annotation on a pod makes its kubelet look), and wait until
-   they are there.
-4. Refuse again a change that would lose jobs: it may be minutes later.
-5. Activate the files, by `AfterSync`. When a daemon refuses: restore the old files the same way, and report its words.
-6. Mark the object as in force.
+2. Apply the ConfigMap or Secret in place, marked as not yet effective.
+3. Make the kubelets update the files at once (a change of a pod's annotation triggers its kubelet), and wait until they
+   are there.
+4. Again refuse a change that would lose jobs: minutes may have passed.
+5. Activate the files according to `AfterSync`. If a daemon refuses them, restore the old files in the same way, and
+   report its message.
+6. Mark the object as effective.
 
-A run that is killed at any point leaves an object without the mark; the next run begins at 1.
+A run that is killed at any point leaves an object without the mark; the next run starts again at 1.
 """
 
 import secrets
@@ -29,28 +30,28 @@ from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 SYNC_SECONDS = 180
-"""Time for a sync: a kubelet takes up to 90 s by itself (measured), below 1 s when asked."""
+"""Time for a sync: without a trigger, a kubelet takes up to 90 s (measured), with one below 1 s."""
 
 SYNC_ANNOTATION = "soperator-pulumi/sync"
 _ASK_AGAIN_SECONDS = 10
 
 
 class Activation(Protocol):
-    """Activation of changed files."""
+    """A way to make changed files effective."""
 
     def check(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
         """Refuse a change that must not be made, before anything is changed.
 
         Raises:
-            ConfigRefusedError: with the reason.
+            ConfigRefusedError: the change must not be made; with the reason.
         """
         ...
 
     def allow(self, old: Mapping[str, str], new: Mapping[str, str], /) -> None:
-        """Refuse a change that must not be made, right before the activation of files that are in the pods.
+        """Refuse a change that must not be made, just before the files, which are in the pods, are activated.
 
         Raises:
-            ConfigRefusedError: with the reason.
+            ConfigRefusedError: the change must not be made; with the reason.
         """
         ...
 
@@ -58,13 +59,13 @@ class Activation(Protocol):
         """Activate files that are in the pods.
 
         Raises:
-            ConfigRefusedError: the daemon refuses them, in its own words.
+            ConfigRefusedError: the daemon refuses them; with its own message.
         """
         ...
 
 
 class Transaction:
-    """Brings one ConfigMap or Secret and its readers to a desired state."""
+    """Brings a ConfigMap or Secret, and the pods that read it, to a desired state."""
 
     def __init__(self, kube: Kube, activations: Mapping[AfterSync, Activation], report: Report, clock: Clock) -> None:
         self._kube = kube
@@ -73,19 +74,19 @@ class Transaction:
         self._clock = clock
 
     def live(self, desired: DesiredFiles) -> LiveFiles | None:
-        """Return the live files, or None."""
+        """Return the live files; None if the object does not exist."""
         body = self._kube.get(desired.path)
         return None if body is None else LiveFiles(body)
 
     def put(self, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
-        """Bring `desired` into force.
+        """Make `desired` effective.
 
         Args:
             desired: The desired ConfigMap or Secret.
-            known_good: Files of the last successful run, if there was one.
+            known_good: Files of the last successful run, if there is one.
 
         Raises:
-            ConfigRefusedError: the files were refused, and the old ones are in force.
+            ConfigRefusedError: the files were refused, and the old ones are effective.
         """
         live = self.live(desired)
         old = live.files if live is not None and live.in_force else known_good
@@ -105,7 +106,7 @@ class Transaction:
         old: Mapping[str, str],
         judged_by: Mapping[str, str] | None = None,
     ) -> None:
-        """Bring files into force. The change from `judged_by`, where it is given, must be allowed first."""
+        """Make files effective. If `judged_by` is given, the change from it must be allowed first."""
         self._kube.apply(desired.path, desired.manifest(in_force=False))
         self._sync(desired)
         if judged_by is not None:
@@ -128,12 +129,12 @@ class Transaction:
         except SoperatorError as error:
             raise ConfigRefusedError(
                 f"{refusal}\nRestoring the old files failed as well: {error}\n"
-                "Fix the configuration and run again: it is not in force yet."
+                "Fix the configuration and run again: it is not in effect yet."
             ) from None
-        raise ConfigRefusedError(f"{refusal}\nThe old files are in force again.") from None
+        raise ConfigRefusedError(f"{refusal}\nThe old files are in effect again.") from None
 
     def _sync(self, desired: DesiredFiles) -> None:
-        """Wait until every container that reads the files and runs has them."""
+        """Wait until every running container that reads the files has them."""
         for reader in desired.readers:
             pods = self._pods(desired, reader)
             for pod in pods:
@@ -162,7 +163,7 @@ class Transaction:
         )
 
     def _still_reads(self, pod: Pod, reader: Reader) -> bool:
-        """Return True where the pod runs. Any other pod gets the newest files when it starts."""
+        """Return True if the pod runs. Any other pod gets the newest files when it starts."""
         body = self._kube.get(pod.path)
         return body is not None and Pod.of(body).uid == pod.uid and Pod.of(body).runs(reader.container)
 
@@ -171,18 +172,18 @@ class Transaction:
             place = self._kube.transport(desired.namespace, pod.name, reader.container)
             answer = place.run(listing, timeout_seconds=20)
         except TransportError:
-            return False  # the pod may be going: the next look shows it
+            return False  # the pod may be about to go: the next look shows it
         return answer.returncode == 0 and _digest(answer.stdout) == desired.digest
 
 
 def ask_kubelet(kube: Kube, pod: Pod) -> None:
-    """Have the pod's kubelet bring changed files now: a change of an annotation makes it look."""
-    # A digest of a Secret's files would let readers of pods try out passwords.
+    """Make the pod's kubelet update changed files now: a changed annotation triggers it."""
+    # A digest of a Secret's files would let readers of pods try passwords.
     kube.merge(pod.path, {"metadata": {"annotations": {SYNC_ANNOTATION: secrets.token_hex(8)}}})
 
 
 def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] | None:
-    """Return the command that prints the digests of the files in a container; None where it reads none."""
+    """Return the command that prints the digests of the files in a container; None if it does not read them."""
     directory = pod.sees(desired.name, reader.container, secret=desired.is_secret)
     if directory is not None:
         command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"

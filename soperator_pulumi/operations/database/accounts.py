@@ -1,6 +1,7 @@
 """Accounts of the database, which accept two passwords while slurmdbd changes from one to the other.
 
-Passwords are known by the hash of mysql_native_password, two rounds of SHA-1 without salt, which MariaDB keeps of them.
+Passwords are identified by their hash for mysql_native_password, which MariaDB stores: two rounds of SHA-1 without
+salt.
 """
 
 import hashlib
@@ -17,20 +18,20 @@ PLUGIN = "mysql_native_password"
 
 
 def native_hash(password: str) -> str:
-    """Return what MariaDB keeps of a password, as its function PASSWORD returns it."""
+    """Return the hash that MariaDB stores for a password, as its function PASSWORD returns it."""
     return f"*{hashlib.sha1(hashlib.sha1(password.encode()).digest()).hexdigest().upper()}"  # noqa: S324 MariaDB's own
 
 
 def accepted_hashes(privileges: str) -> tuple[str, ...]:
-    """Return the hashes of all passwords that an account accepts, from its row of mysql.global_priv."""
+    """Return the hashes of all passwords that an account accepts, from its row in mysql.global_priv."""
     row: dict[str, Any] = json.loads(privileges)
-    ways = [row, *row.get("auth_or", [])]  # an empty one among the others stands for the first
+    ways = [row, *row.get("auth_or", [])]  # an empty entry among the others stands for the first
     return tuple(str(way["authentication_string"]) for way in ways if way.get("plugin") == PLUGIN)
 
 
 def identified_by(user: str, hashes: Sequence[str]) -> str:
-    """Return the statement after which an account accepts the passwords with these hashes, and no other."""
-    ways = " OR ".join(f"{PLUGIN} USING '{each}'" for each in hashes)
+    """Return the statement that makes an account accept the passwords with these hashes, and no others."""
+    ways = " OR ".join(f"{PLUGIN} USING '{digest}'" for digest in hashes)
     return f"ALTER USER '{user}'@'%' IDENTIFIED VIA {ways};\n"
 
 
@@ -49,22 +50,22 @@ class PasswordsOfAccount:
             TransportError: MariaDB's pod does not answer.
         """
         rows = self.administration.run(
-            f"SELECT Priv FROM mysql.global_priv WHERE User = '{self.user}' AND Host = '%';\n"  # noqa: S608 a name of ours
+            f"SELECT Priv FROM mysql.global_priv WHERE User = '{self.user}' AND Host = '%';\n"  # noqa: S608 a constant name
         ).splitlines()
         if not rows:
             raise DatabaseError(
-                f"MariaDB has no account '{self.user}'@'%'. Delete the pod database-0, which makes it as it starts."
+                f"MariaDB has no account '{self.user}'@'%'. Delete the pod database-0, which creates it when it starts."
             )
         return accepted_hashes(rows[0])
 
     def accept(self, new: str) -> None:
-        """Have the account accept the password with this hash, beside those that it accepts."""
+        """Make the account accept the password with this hash as well as those that it accepts already."""
         accepted = self.accepted()
         if new not in accepted:
             self._set([new, *accepted])
 
     def accept_alone(self, new: str) -> None:
-        """Have the account accept the password with this hash, and no other. Connections that are open stay."""
+        """Make the account accept only the password with this hash. Open connections stay."""
         if self.accepted() != (new,):
             self._set([new])
 

@@ -1,4 +1,4 @@
-"""Jobs on the dumps of the accounting database, made of the CronJob that writes them."""
+"""Jobs that work on dumps of the accounting database, created from the CronJob that writes the dumps."""
 
 import secrets
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from soperator_pulumi.operations.progress import Clock, Report
 from soperator_pulumi.render import layout
 
 WORK_LABEL = "soperator-pulumi/dump-work"
-"""Label of Jobs that make or load dumps: one works at a time."""
+"""Label of Jobs that write or load dumps: only one works at a time."""
 
 _KEPT_SECONDS = 3600
 
@@ -40,7 +40,7 @@ class Dumps:
         """Return the CronJob of dumps.
 
         Raises:
-            DatabaseError: there is none.
+            DatabaseError: the CronJob does not exist.
         """
         found = self.kube.get(f"{cron_jobs_path(self.namespace)}/{layout.DUMP_COMPONENT}")
         if found is None:
@@ -51,12 +51,12 @@ class Dumps:
         return found
 
     def selector(self) -> dict[str, str]:
-        """Return the labels of all pods of the cluster that the dumps are of."""
+        """Return the labels of all pods of the dumped cluster."""
         labels = self.cron_job()["metadata"]["labels"]
         return {key: labels[key] for key in ("app.kubernetes.io/part-of", "app.kubernetes.io/instance")}
 
     def listed(self) -> list[Dump]:
-        """Return the dumps that are there, the oldest first.
+        """Return the existing dumps, starting with the oldest.
 
         Raises:
             DatabaseError: the volume cannot be read.
@@ -66,27 +66,27 @@ class Dumps:
         return [Dump(pair[0], int(pair[1])) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()]
 
     def make(self) -> None:
-        """Dump now, beside the schedule.
+        """Write a dump now, in addition to the schedule.
 
         Raises:
-            DatabaseError: the dump has failed, with its words.
+            DatabaseError: the dump failed; with its message.
         """
         self.work("make", None)
 
     def load(self, dump: str, database: str) -> None:
-        """Load a dump into a database of its own, which exists.
+        """Load a dump into an existing, separate database.
 
         Raises:
-            DatabaseError: the dump is not there, damaged, incomplete or of another cluster.
+            DatabaseError: the dump is missing, damaged, incomplete or from another cluster.
         """
         self.work("load", ["/usr/bin/tini", "-g", "--", "load-dump", dump, database])
 
     def work(self, what: str, command: Sequence[str] | None) -> tuple[str, ...]:
-        """Run a Job with another command, or with that of the CronJob, and return its output.
+        """Run a Job with the given command, or that of the CronJob, and return its output.
 
         Raises:
-            DatabaseError: it has failed, in its own words.
-            NotReadyError: it cannot start.
+            DatabaseError: the Job failed; with its own message.
+            NotReadyError: the Job cannot start.
         """
         if command != LIST:
             self._await_former()
@@ -102,14 +102,14 @@ class Dumps:
         return outcome.log
 
     def _shown(self, what: str) -> Report:
-        """Return the report of a Job's progress. A list is no progress: its caller prints it."""
+        """Return the report function for a Job's progress. A list is not progress: its caller prints it."""
         return (lambda _text: None) if what == "list" else self.report
 
     def _await_former(self) -> None:
-        """Wait for the Job of another run, which may have been killed: two never work on the dumps at once.
+        """Wait for the Job of another run, which may have been killed: only one Job works on the dumps at a time.
 
         Raises:
-            DatabaseError: that Job makes no progress, or has been deleted meanwhile.
+            DatabaseError: that Job makes no progress, or was deleted meanwhile.
         """
         for body in self.kube.find(job_path(self.namespace), {WORK_LABEL: "true"}):
             job = BatchJob.of(body)

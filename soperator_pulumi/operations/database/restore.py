@@ -1,11 +1,12 @@
 """Restore of the accounting database from a dump.
 
-1. Refuse while anybody but this run is connected, slurmdbd above all: what it writes would be lost.
-2. Load the dump into a database beside the live one. A damaged or foreign dump ends here, and nothing has changed.
-3. Exchange both in one statement, which MariaDB carries out as a whole or not at all (RENAME TABLE, atomic since 10.6).
-4. Keep the replaced database until the user gives it up.
+1. Refuse while anyone else is connected, above all slurmdbd: its writes would be lost.
+2. Load the dump into a database next to the live one. A damaged or foreign dump fails here, without any change.
+3. Exchange the two in one statement, which MariaDB carries out completely or not at all (RENAME TABLE, atomic since
+   10.6).
+4. Keep the replaced database until the user discards it.
 
-A run that is killed before 3 leaves the live database as it was, and the next run begins at 1.
+A run that is killed before step 3 leaves the live database unchanged, and the next run starts again at 1.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Restore:
     report: Report
 
     def run(self, dump: str) -> None:
-        """Put the database of a dump in the place of the live one, and keep that one.
+        """Replace the live database with that of a dump, and keep the live one under another name.
 
         Raises:
             DatabaseError: slurmdbd is connected, a replaced database is kept already, or the dump is refused.
@@ -42,8 +43,8 @@ class Restore:
         self._unless_connected()
         if self._tables(REPLACED):
             raise DatabaseError(
-                f"MariaDB keeps the database {REPLACED} of an earlier restore. Remove it once you miss nothing: "
-                "soperator dumps forget. Nothing was changed."
+                f"MariaDB keeps the database {REPLACED} of an earlier restore. Remove it once you have checked that "
+                "nothing is missing: soperator dumps forget. Nothing was changed."
             )
         self._run(
             f"DROP DATABASE IF EXISTS {RESTORING};\n"
@@ -61,7 +62,7 @@ class Restore:
             )
 
     def forget(self) -> bool:
-        """Remove the database that a restore has replaced; return False where there is none."""
+        """Remove the database that a restore has replaced; return False if there is none."""
         found = bool(self._tables(REPLACED))
         self._run(f"DROP DATABASE IF EXISTS {REPLACED};\n")
         return found
@@ -74,7 +75,7 @@ class Restore:
             *(f"{LIVE}.`{table}` TO {REPLACED}.`{table}`" for table in before),
             *(f"{RESTORING}.`{table}` TO {LIVE}.`{table}`" for table in after),
         ]
-        self.report(f"restore: {len(after)} tables take the place of {len(before)}")
+        self.report(f"restore: {len(after)} tables replace {len(before)}")
         self._run(f"CREATE DATABASE IF NOT EXISTS {REPLACED};\nRENAME TABLE {', '.join(moves)};\n")
 
     def _unless_connected(self) -> None:
@@ -83,7 +84,8 @@ class Restore:
             namespace = self.dumps.namespace
             raise DatabaseError(
                 f"The database has {connections} connections, of slurmdbd or of a dump; slurmdbd would write into it. "
-                f"Stop slurmdbd first, jobs run on: kubectl scale statefulset/accounting -n {namespace} --replicas=0. "
+                f"Stop slurmdbd first; jobs continue: kubectl scale statefulset/accounting -n {namespace} "
+                "--replicas=0. "
                 "Nothing was changed."
             )
 

@@ -1,7 +1,6 @@
-"""The live jail: its trees, the switch from one to another, and the removal of those that nobody is in.
+"""The live jail: its trees, the switch from one to another, and the removal of unused trees.
 
-`jail_tools` works on the trees themselves, in pods of their own. This module starts these pods and reports their
-results.
+`jail_tools` does the work on the trees, in separate pods. This module starts these pods and reports their results.
 """
 
 import re
@@ -21,23 +20,23 @@ from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
 
 CONTAINER = "jail"
-"""The container of the pod template that works on the trees."""
+"""Container of the pod template that works on the trees."""
 USERS_CONTAINER = "users"
-"""The container beside slurmctld that sees the trees."""
+"""Container next to slurmctld that sees the trees."""
 LOGIN_CONTAINER = "sshd"
 IN_USE = (layout.JAIL_LOGIN, "--in-use")
-"""Command for the trees that processes of a login container have as root, one a line."""
+"""Command that lists the trees that processes of a login container use as their root, one per line."""
 
 ENTERED = ("readlink", layout.ACTIVE_VIEW)
-"""Command for the tree that the next session in a login container enters."""
+"""Command that prints the tree that the next session in a login container enters."""
 
 LOGIN_SECONDS = 30
-"""Time for logins to follow: jail-login looks each second, and prepares a tree in less."""
+"""Time for logins to follow, in seconds: jail-login looks every second, and needs less to prepare a tree."""
 
 _LIVE_JOBS = "jail-live-jobs"
 _LIVE_JOBS_DIR = "/live"
 _WORK_LABEL = "soperator-pulumi/jail-work"
-_REFUSED = 78  # EX_CONFIG: another try would fail in the same way
+_REFUSED = 78  # EX_CONFIG: a retry would fail in the same way
 _LEFT_STUCK_SECONDS = 20
 _TRIES = 3
 _KEPT_SECONDS = 86400  # the report of a switch stays for a day
@@ -59,14 +58,14 @@ class LiveJail:
     report: Report
     clock: Clock
     stuck_seconds: float = STUCK_SECONDS
-    """Time for a Job's pod to get a machine and an image."""
+    """Time for a Job's pod to get a machine and an image, in seconds."""
 
     def trees(self) -> tuple[Tree, ...]:
         """Return the current trees.
 
         Raises:
-            JailError: they cannot be listed.
-            TransportError: the controller's pod is not reached.
+            JailError: the trees cannot be listed.
+            TransportError: the controller's pod cannot be reached.
         """
         place = self.kube.transport(self.namespace, CONTROLLER_POD, USERS_CONTAINER, coreutils=False)
         answer = place.run([*layout.JAIL_TOOLS, "trees", "--jail", layout.JAIL_DIR])
@@ -75,17 +74,17 @@ class LiveJail:
         return read_trees(answer.stdout)
 
     def switch(self, to: Tree, changes: str) -> None:
-        """Have new jobs and logins enter another tree, and report the treatment of changes in the old one.
+        """Make new jobs and logins enter another tree, and report what happens to changes in the old one.
 
         Raises:
-            JailError: the switch was refused, with the report; the old tree is still active.
+            JailError: the switch was refused; with the report. The old tree is still active.
         """
         outcome = self._work("switch", ["--to", to.tree, "--changes", changes])
         if outcome.failure:
-            raise JailError(f"jail: it was not switched to {to}: {outcome.failure}")
+            raise JailError(f"jail: the switch to {to} failed: {outcome.failure}")
 
     def await_logins(self, tree: str) -> None:
-        """Wait until new sessions in all login pods within reach enter a tree.
+        """Wait until new sessions in all reachable login pods enter a tree.
 
         Raises:
             NotReadyError: new sessions still enter another tree.
@@ -95,7 +94,7 @@ class LiveJail:
             try:
                 entered = self._awaited(self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER), tree, deadline)
             except TransportError as error:
-                self.report(f"jail: it is not known which tree new sessions enter: {error}")
+                self.report(f"jail: cannot read which tree new sessions enter: {error}")
                 continue
             if entered != tree:
                 raise NotReadyError(
@@ -115,9 +114,9 @@ class LiveJail:
         return entered
 
     def finish_others(self) -> None:
-        """Wait for the Jobs of a killed run: two programs never work on the trees at once.
+        """Wait for the Jobs of a killed run: only one program works on the trees at a time.
 
-        A Job that makes no progress is removed: it may be killed at any moment, and this run may have fixed its image.
+        A Job without progress is removed: it may be killed at any time, and this run may have corrected its image.
         """
         for job in self._jobs():
             if job.ended:
@@ -131,9 +130,9 @@ class LiveJail:
                 following.remove(job)
 
     def collect(self, keep: int) -> None:
-        """Remove the oldest trees beyond `keep` that no live job and no open session is in.
+        """Remove the oldest trees beyond `keep` that no live job and no open session uses.
 
-        No tree is removed while its users are not known. That is no error: the next switch tries again.
+        No tree is removed while its users are unknown. That is not an error: the next switch tries again.
         """
         try:
             live_jobs = self._live_jobs()
@@ -143,10 +142,10 @@ class LiveJail:
             outcome = self._work("collect", [*arguments, "--live-jobs", f"@{_LIVE_JOBS_DIR}/jobs"])
             self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
         except (KubernetesError, NotReadyError, SlurmError, TransportError) as error:
-            self.report(f"jail: no old tree is removed now, as its users are not known: {error}")
+            self.report(f"jail: no old tree is removed now, as the users of trees are unknown: {error}")
             return
         if outcome.failure:
-            self.report(f"jail: removing old trees has failed, the next switch tries again: {outcome.failure}")
+            self.report(f"jail: could not remove old trees, the next switch tries again: {outcome.failure}")
 
     def remove_work(self) -> None:
         """Remove all Jobs that work or have worked on the trees. The trees stay."""
@@ -155,7 +154,7 @@ class LiveJail:
         self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
 
     def _jobs(self) -> list[BatchJob]:
-        """Return our Jobs that work or have worked on the trees."""
+        """Return this package's Jobs that work or have worked on the trees."""
         found = self.kube.find(job_path(self.namespace), {**self.selector})
         return [BatchJob.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 
@@ -164,18 +163,18 @@ class LiveJail:
         return [job.job_id for job in ScontrolClient(slurmctld, pause=self.clock.sleep).jobs()]
 
     def _in_use(self) -> set[str]:
-        """Return the trees that sessions are in, and those that pods mount."""
+        """Return the trees used by sessions, and those mounted by pods."""
         pods = find_pods(self.kube, self.namespace, {**self.selector})
         used = {tree for pod in pods for tree in _mounted(pod)}
         for pod in self._login_pods():
             answer = self.kube.transport(self.namespace, pod.name, LOGIN_CONTAINER).run(IN_USE)
             if answer.returncode != 0:
-                raise NotReadyError(f"the sessions in pod {pod.name} cannot be looked at: {answer.message}")
+                raise NotReadyError(f"cannot read the sessions in pod {pod.name}: {answer.message}")
             used.update(answer.stdout.split())
         return used
 
     def _login_pods(self) -> list[Pod]:
-        """Return the pods in which sessions may be: those where sshd runs."""
+        """Return the pods that may have sessions: those where sshd runs."""
         selector = {**self.selector, "app.kubernetes.io/component": "login"}
         return [pod for pod in find_pods(self.kube, self.namespace, selector) if pod.runs(LOGIN_CONTAINER)]
 
@@ -189,8 +188,8 @@ class LiveJail:
         self.kube.apply(config_map_path(self.namespace, _LIVE_JOBS), body)
 
     def _work(self, what: str, arguments: Sequence[str]) -> Outcome:
-        """Run one command of `jail_tools` as a Job and follow it to its end."""
-        # A new name: the Job of an earlier run may still be there.
+        """Run a command of `jail_tools` as a Job, and follow it to its end."""
+        # A new name, as the Job of an earlier run may still exist.
         name = f"jail-{what}-{secrets.token_hex(4)}"
         self.kube.apply(job_path(self.namespace, name), self._job(name, what, arguments))
         return self._following(name).end()
@@ -205,7 +204,7 @@ class LiveJail:
             self.report,
             self.clock,
             self.stuck_seconds,
-            advice="Where machines or images take longer, raise ready_timeout_seconds.",
+            advice="If machines or images take longer, raise ready_timeout_seconds.",
         )
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
@@ -248,11 +247,11 @@ class LiveJail:
 
     def _container(self) -> Json:
         containers: list[Json] = self.template["spec"]["containers"]
-        return next(each for each in containers if each["name"] == CONTAINER)
+        return next(container for container in containers if container["name"] == CONTAINER)
 
 
 def _mounted(pod: Pod) -> Iterator[str]:
-    """Yield the trees of which a pod that has not ended mounts a directory."""
+    """Yield the trees from which a pod that has not ended mounts a directory."""
     if pod.ended:
         return
     for container in pod.body["spec"]["containers"]:

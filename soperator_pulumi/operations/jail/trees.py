@@ -1,4 +1,4 @@
-"""Trees of a jail, and results of the programs that work on them."""
+"""Trees of a jail, and the results of programs that work on them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from soperator_pulumi.errors import JailError
 
 
 class Tree(BaseModel):
-    """A whole tree in the jail's claim, as `jail_tools trees` lists it."""
+    """A complete tree on the jail's claim, as `jail_tools trees` lists it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -28,10 +28,10 @@ _TREES = TypeAdapter(tuple[Tree, ...])
 
 
 def read_trees(text: str) -> tuple[Tree, ...]:
-    """Read what `jail_tools trees` prints.
+    """Return the trees in the output of `jail_tools trees`.
 
     Raises:
-        JailError: the text is no such list.
+        JailError: the text is not such output.
     """
     try:
         return _TREES.validate_json(text)
@@ -40,35 +40,35 @@ def read_trees(text: str) -> tuple[Tree, ...]:
 
 
 def active_of(trees: Sequence[Tree]) -> Tree | None:
-    """Return the tree that new jobs and logins enter."""
-    return next((each for each in trees if each.active), None)
+    """Return the tree that new jobs and logins enter; None if there is none."""
+    return next((tree for tree in trees if tree.active), None)
 
 
 def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
-    """Return the tree of this name.
+    """Return the tree with this name.
 
     Raises:
-        JailError: there is none; with the trees that exist.
+        JailError: it does not exist; the message lists those that do.
     """
-    found = next((each for each in trees if each.tree == tree), None)
+    found = next((kept for kept in trees if kept.tree == tree), None)
     if found is None:
         there = "\n".join(f"  {line}" for line in _listed(trees)) or "  none"
         raise JailError(
             f'jail.active: got "{tree}", but the jail has no complete tree of that name. There are:\n{there}\n'
-            "Choose one of them, or leave jail.active out to enter the one that jail.source fills."
+            "Choose one of them, or remove jail.active to use the tree that jail.source fills."
         )
     return found
 
 
 def _listed(trees: Sequence[Tree]) -> Iterator[str]:
-    for each in sorted(trees, key=lambda tree: tree.populated or ""):
-        filled = each.populated and f"filled {each.populated}"
-        parts = [each.tree, each.source or "of unknown source", filled, each.active and "active"]
+    for kept in sorted(trees, key=lambda tree: tree.populated or ""):
+        filled = kept.populated and f"filled {kept.populated}"
+        parts = [kept.tree, kept.source or "of unknown source", filled, kept.active and "active"]
         yield ", ".join(part for part in parts if part)
 
 
 def result_of(log: Sequence[str]) -> Mapping[str, Any]:
-    """Return the result that a program printed last as JSON; empty when there is none."""
+    """Return the result that a program printed last, as JSON; empty if there is none."""
     line = next((line for line in reversed(log) if line.startswith("{")), "{}")
     try:
         result = json.loads(line)
@@ -78,7 +78,7 @@ def result_of(log: Sequence[str]) -> Mapping[str, Any]:
 
 
 def how_much(result: Mapping[str, Any]) -> str:
-    """Return the size of a filled tree and the time it took, as the end of a sentence."""
+    """Return the size of a filled tree and the time that it took, worded as the end of a sentence."""
     try:
         files, mebibytes, seconds = int(result["files"]), int(result["bytes"]) / 2**20, float(result["seconds"])
     except (KeyError, TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Nodes of node sets, as Slurm and Kubernetes see them: drained, recreated, awaited, removed."""
+"""Nodes of node sets, as Slurm and Kubernetes see them: draining, recreation, registration, removal."""

@@ -1,4 +1,4 @@
-"""Reference to a cluster: its namespace, known again by the UID that Kubernetes has given it."""
+"""Reference to a cluster: its namespace, identified by the UID from Kubernetes."""
 
 import os
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from soperator_pulumi.errors import KubernetesError, Problem, SpecError
 from soperator_pulumi.operations.kube import Kube
 
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
-"""Environment variable that names the clusters whose controller, or whole namespace, is gone for good: `hpc`."""
+"""Environment variable with the names of clusters whose controller, or whole namespace, is lost for good: `hpc`."""
 
 _OTHER_ACCESS = (
     "If that is not the right cluster, name it: in KUBECONFIG; in the stack's soperator:kubeconfig and "
-    "soperator:context, which `pulumi refresh` and `pulumi destroy` take with --run-program; or in the program, which "
+    "soperator:context, which `pulumi refresh` and `pulumi destroy` read with --run-program; or in the program, which "
     "`pulumi up` records."
 )
 
@@ -24,15 +24,15 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 
 
 class ClusterRef(BaseModel):
-    """A cluster, and the pods in it, as resources have them in their inputs and outputs."""
+    """A cluster and the pods in it, as in the inputs and outputs of resources."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     namespace: str
     namespace_uid: str | None = None
-    """UID of the recorded namespace; None before one is."""
+    """UID of the recorded namespace; None if none is recorded yet."""
     owner: str
-    """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
+    """Stack and component that own the cluster, as written in the reasons of its drains."""
     selector: dict[str, str]
     """Labels of the pods that a resource is about."""
     component: str = ""
@@ -40,7 +40,7 @@ class ClusterRef(BaseModel):
 
     @classmethod
     def of(cls, news: Mapping[str, Any], olds: Mapping[str, Any] | None) -> Self:
-        """Read inputs; where they have no UID, the namespace is the recorded one of the same name."""
+        """Return the reference in `news`; a missing UID is taken from `olds` if the namespace has the same name."""
         known = olds if olds is not None and olds.get("namespace") == news["namespace"] else {}
         return cls.model_validate({**news, "namespace_uid": news.get("namespace_uid") or known.get("namespace_uid")})
 
@@ -50,10 +50,10 @@ class ClusterRef(BaseModel):
         return cluster_of({"namespace": self.namespace, "selector": self.selector})
 
     def uid(self, kube: Kube) -> str:
-        """Return the UID of the live namespace, which is the recorded one where one is recorded.
+        """Return the UID of the live namespace, after checking that it is the recorded one.
 
         Raises:
-            KubernetesError: there is no such namespace, or it is another one; a wrong cluster is not touched.
+            KubernetesError: there is no such namespace, or it has another UID: nothing of another cluster is changed.
             SpecError: SOPERATOR_CONTROLLER_LOST names no cluster.
         """
         found = kube.get(namespace_path(self.namespace))
@@ -73,7 +73,7 @@ class ClusterRef(BaseModel):
         return live
 
     def given_up(self, kube: Kube) -> bool:
-        """Return True where there is no such namespace, and the user has named the cluster as gone for good.
+        """Return True if the namespace does not exist and the user has declared the cluster lost for good.
 
         Raises:
             KubernetesError: the cluster cannot be reached.
@@ -93,17 +93,17 @@ def namespace_path(namespace: str) -> str:
 
 
 def controller_lost(cluster: str) -> bool:
-    """Return True where the user has named the cluster, for this run, as one whose controller is gone for good.
+    """Return True if the user has declared, for this run, that the cluster's controller is lost for good.
 
     Raises:
-        SpecError: it names no cluster: a program may have several, of which the others live.
+        SpecError: the variable does not name a cluster: a program may have several, and the others are alive.
     """
     given = os.environ.get(CONTROLLER_LOST, "")
     names = {name.strip() for name in given.split(",")}
     if cluster not in names and names & _NO_NAMES:
         problem = (
             f'got "{given}", needs the name of the cluster whose controller is gone for good, or several with '
-            f"commas between. For this one: {CONTROLLER_LOST}={cluster}."
+            f"separated by commas. For this one: {CONTROLLER_LOST}={cluster}."
         )
         raise SpecError(CONTROLLER_LOST, [Problem("", problem)])
     return cluster in names

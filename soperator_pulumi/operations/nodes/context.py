@@ -1,4 +1,4 @@
-"""Surroundings of every operation on a cluster's nodes, found once and handed on unchanged."""
+"""Context of an operation on a cluster's nodes, created once and passed on unchanged."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -21,31 +21,32 @@ from soperator_pulumi.spec.drain import DrainSpec
 
 @dataclass(frozen=True)
 class DrainContext:
-    """The cluster's slurmctld, and all else that an operation on its nodes asks or shows."""
+    """The cluster's slurmctld, and everything else that operations on its nodes read or report."""
 
     slurm: SlurmClient
     owner: str
-    """Stack and component that the cluster belongs to; stands in the reasons of our drains."""
+    """Stack and component that own the cluster, as written in the reasons of its drains."""
     cluster: str
     """The cluster's name, for messages."""
     show: Report
     clock: Clock
     standing: Callable[[], Collection[str]] = tuple
-    """Returns the nodes whose pods are there and are not being stopped. By default nothing is known of pods."""
+    """Returns the nodes whose pods exist and are not being stopped. Default: nothing is known about pods."""
     live: Callable[[], Mapping[str, LiveNodeSet]] = dict
-    """Returns the cluster's node sets as Kubernetes has them now, by name. By default nothing is known of them."""
+    """Returns the cluster's node sets as Kubernetes has them now, by name. Default: nothing is known about them."""
     policies: Callable[[], Mapping[str, DrainSpec]] = dict
-    """Returns the drain policies of the cluster's node sets, by name, which count for jobs on nodes of several. By
-    default none is known, and no such job is requeued or cancelled."""
+    """Returns the drain policies of the cluster's node sets, by name, which apply to jobs on nodes of several node
+    sets.
+    Default: none is known, and no such job is requeued or cancelled."""
 
     lease: ClusterLease | None = None
-    """Lease that keeps other planners from the nodes. By default there is no other one."""
+    """Lease that keeps other planners away from the nodes. Default: there is no other planner."""
 
     @classmethod
     def at(
         cls, kube: Kube, ref: ClusterRef, report: Report, clock: Clock, slurm: SlurmClient | None = None
     ) -> "DrainContext":
-        """Return the context of the cluster at `ref`, with `slurm` where it is given, or a client of its own."""
+        """Return the context of the cluster at `ref`, with the given `slurm` or its own client."""
 
         def standing() -> list[str]:
             return [pod.name for pod in find_pods(kube, ref.namespace, ref.selector) if not pod.going]
@@ -61,7 +62,7 @@ class DrainContext:
         return cls(client, ref.owner, ref.cluster, report, clock, standing, live, policies, lease)
 
     def alone(self) -> AbstractContextManager[None]:
-        """Keep other planners from the cluster's nodes; wait while one drains.
+        """Keep other planners away from the cluster's nodes; wait while another one drains.
 
         Raises:
             DrainError: another planner still drains after ten minutes.
@@ -70,7 +71,7 @@ class DrainContext:
         return nullcontext() if self.lease is None else self.lease.held()
 
     def keep_alone(self) -> None:
-        """Renew the cluster's Lease in a wait, if it is held.
+        """Renew the cluster's Lease during a wait, if it is held.
 
         Raises:
             AnotherPlannerError: another planner holds it now.
@@ -79,7 +80,7 @@ class DrainContext:
             self.lease.keep()
 
     def report(self, text: str) -> None:
-        """Show a line about the cluster."""
+        """Report a line about the cluster."""
         self.show(f"{self.cluster}: {text}")
 
 
@@ -89,7 +90,7 @@ def slurm_of(kube: Kube, ref: ClusterRef, clock: Clock) -> SlurmClient:
 
 
 def _policy(cluster: str, recorded: Mapping[str, Any]) -> DrainSpec:
-    """Return the policy of a node set that loses no node; the default one when somebody has made its own unreadable."""
+    """Return the policy of a node set that loses no node; the default policy if the recorded one is unreadable."""
     try:
         return policy_of(cluster, recorded)
     except SpecError:

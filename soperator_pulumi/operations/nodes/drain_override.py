@@ -1,4 +1,4 @@
-"""Drain policy of one run: the recorded one, with the environment's for this run merged over it."""
+"""Drain policy of one run: the recorded policy, with keys from the environment merged over it."""
 
 import os
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from soperator_pulumi.spec.drain import DrainSpec, parse_drain
 SOPERATOR_DRAIN = "SOPERATOR_DRAIN"
 """Environment variable with keys of a node set's `drain`, for one run and one cluster: `hpc: {on_timeout: cancel}`."""
 
-_GRACE = Problem("grace", "is part of the worker pods: no other one can count for one run. Set it in the node set.")
+_GRACE = Problem("grace", "is part of the worker pods, so it cannot be changed for one run. Set it in the node set.")
 
 
 def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
-    """Return the policy of a node set for this run; without a recorded one the default is what is overridden.
+    """Return the policy of a node set for this run; without a recorded policy, the default is overridden.
 
-    The environment is read each time.
+    The environment is read on every call.
 
     Args:
-        cluster: Name of the node set's cluster: others in the environment do not count.
+        cluster: Name of the node set's cluster: entries for other clusters do not apply.
         recorded: The node set's `drain`, as JSON.
 
     Raises:
-        SpecError: the environment's has problems: all of them.
+        SpecError: the policy in the environment has problems; all of them at once.
     """
     given = override(cluster)
     problems = [_GRACE] if "grace" in given else []
@@ -39,26 +39,26 @@ def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
 
 
 def override(cluster: str) -> dict[str, Any]:
-    """Return the environment's policy for a cluster in this run; empty where it has none.
+    """Return the policy that the environment has for a cluster in this run; empty if it has none.
 
-    The name is always needed: a program may have several clusters, and a destroy runs no program that could count them.
+    The name is always required: a program may have several clusters, and a destroy runs no program that could tell.
 
     Raises:
-        SpecError: it is no mapping, or has something else than clusters in it.
+        SpecError: the value is not a mapping by cluster.
     """
     return dict(_by_cluster(cluster).get(cluster, {}))
 
 
 def unheeded(cluster: str) -> str:
-    """Return a line for where the environment names clusters, but not this one, which a misspelt name does; or nothing.
+    """Return a line if the environment names clusters, but not this one, as with a misspelt name; otherwise empty.
 
     Raises:
-        SpecError: it is no mapping, or has something else than clusters in it.
+        SpecError: the value is not a mapping by cluster.
     """
     named = _by_cluster(cluster)
     if not named or cluster in named:
         return ""
-    return f"{cluster}: {SOPERATOR_DRAIN} names {', '.join(sorted(named))}, and counts for no other cluster"
+    return f"{cluster}: {SOPERATOR_DRAIN} names {', '.join(sorted(named))}, and applies to no other cluster"
 
 
 def _by_cluster(cluster: str) -> dict[str, dict[str, Any]]:
@@ -67,14 +67,14 @@ def _by_cluster(cluster: str) -> dict[str, dict[str, Any]]:
         return {}
     try:
         content = yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):  # PyYAML raises ValueError for days that no month has
+    except (ValueError, RecursionError, yaml.YAMLError):  # PyYAML raises ValueError for invalid dates
         content = None
-    if not isinstance(content, dict) or not all(isinstance(each, dict) for each in content.values()):
+    if not isinstance(content, dict) or not all(isinstance(item, dict) for item in content.values()):
         example = f"{SOPERATOR_DRAIN}='{cluster}: {{timeout: 10m, on_timeout: cancel}}'"
-        needs = f"needs the name of a cluster, and keys of a node set's drain that count for it: {example}."
+        needs = f"needs the name of a cluster, and keys of a node set's drain that apply to it: {example}."
         raise SpecError(SOPERATOR_DRAIN, [Problem("", needs)])
-    others = [each for each in content if not isinstance(each, str)]
+    others = [item for item in content if not isinstance(item, str)]
     if others:
-        got = f"got {others[0]!r} as the name of a cluster, as YAML reads some words and numbers. Put it into quotes."
+        got = f"got {others[0]!r} as the name of a cluster, which YAML does not read as text. Put it in quotes."
         raise SpecError(SOPERATOR_DRAIN, [Problem("", got)])
     return content

@@ -1,4 +1,4 @@
-"""Result of a drain run: nodes whose pods may be removed, and reasons of the others."""
+"""Result of a drain run: nodes whose pods may be removed, and reasons why others may not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ class DrainResult:
     free: frozenset[str]
     """Nodes whose pods may be removed."""
     busy: Mapping[str, str] = field(default_factory=dict)
-    """The others, drained, each with the reason that keeps it; only where the policy does not wait."""
+    """The other nodes, which are drained, with the reasons; only if the policy does not wait."""
 
     def busy_words(self) -> str:
-        """Return why the others are busy, nodes of one reason together."""
+        """Return why the other nodes are busy, with nodes of the same reason together."""
         by_reason: dict[str, list[str]] = {}
         for name, why in self.busy.items():
             by_reason.setdefault(why, []).append(name)

@@ -1,8 +1,8 @@
-"""One drain run: drains nodes, waits with progress, and treats jobs by the policies.
+"""One drain run: it drains nodes, waits with progress, and requeues or cancels jobs according to the policies.
 
-The planner (`slurm.drain.plan`) decides at each look, and the run acts, whatever slurmctld and the way to it do
-meanwhile. An answer that is missing, odd, or older than an earlier one changes nothing: the next look decides again.
-Nothing that failed is repeated blindly.
+The planner (`slurm.drain.plan`) decides at every look, and the run acts, whatever slurmctld and the connection do
+meanwhile. A missing, unexpected or outdated answer changes nothing: the next look decides again. Nothing that failed is
+blindly repeated.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from soperator_pulumi.errors import (
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.operations.nodes.undrain import Undrain, way_out
+from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
 from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
@@ -36,43 +36,43 @@ from soperator_pulumi.slurm.models import Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300
-"""Time for slurmctld to answer at all: after a restart it recovers its state."""
+"""Time for slurmctld to answer at all, in seconds: after a restart it recovers its state."""
 
 _FIRST_PAUSE_SECONDS = 0.2
 _LOOK_SECONDS = 5.0
 _ATTEMPTS = 3
-"""Attempts at a job whose answer is lost, before it counts as treated; and at a drain that Slurm refuses."""
+"""Attempts at a job whose answer is lost, before it counts as done; and at a drain that Slurm refuses."""
 
 _Treat = Callable[[Collection[int], Collection[str]], dict[int, str]]
 
 
 class DrainRun:
-    """One run, with all that it has seen and done so far."""
+    """A drain run, with everything that it has seen and done so far."""
 
     def __init__(self, context: DrainContext, leaving: Sequence[DrainRequest], marker: Marker) -> None:
-        """Prepare.
+        """Create a run; it does nothing before `free`.
 
         Args:
             context: The cluster.
-            leaving: The nodes, and the policy of each node set.
-            marker: Of this run.
+            leaving: The nodes, with the policies of their node sets.
+            marker: Identifies this run's drains.
         """
         self._context = context
         self._leaving = [*leaving]
-        self._names = frozenset(name for each in leaving for name in each.names)
+        self._names = frozenset(name for node_set in leaving for name in node_set.names)
         self._marker = marker
         self._undrain = Undrain(context, self._names, marker)
         self._others: Mapping[str, DrainSpec] = {}
-        """Policies of the cluster's node sets, once they are needed."""
+        """Policies of the cluster's node sets, read when they are first needed."""
         self._began = context.clock.now()
-        """Time of slurmctld's first answer: the policies' timeouts count from it."""
+        """Time of slurmctld's first answer, from which the policies' time-outs count."""
         self._silent: float | None = None
         """Time of its last answer, while it does not answer."""
         self._last: Snapshot | None = None
         """The last answer."""
         self._reservations: tuple[Reservation, ...] | None = None
         self._taken: frozenset[str] = frozenset()
-        """Nodes with this run's drain, seen with another run's since."""
+        """Nodes that had this run's drain, and have another run's since."""
         self._treated: dict[int, float] = {}
         self._lost: Counter[int] = Counter()
         """Lost answers, by job."""
@@ -82,15 +82,15 @@ class DrainRun:
         self._reported: tuple[object, float] = (None, 0.0)
 
     def free(self, first: Callable[[Snapshot], None] | None = None) -> DrainResult:
-        """Free them.
+        """Drain the nodes and wait until they hold no job.
 
         Args:
             first: Called with the first look, before anything is drained.
 
         Raises:
-            DrainError: it was stopped.
+            DrainError: the run was stopped.
             AnotherPlannerError: another planner holds the cluster's Lease, or drains the same nodes.
-            RunCancelledError: somebody cancelled the run.
+            RunCancelledError: the run was cancelled.
         """
         pause, at_once = _FIRST_PAUSE_SECONDS, False
         while self._names:
@@ -103,42 +103,42 @@ class DrainRun:
                 planned = self._planned(snapshot)
                 if planned.stop:
                     raise self._aborted(planned)
-                with self._naming_the_way_out():
+                with self._explaining_cancellation():
                     unless_cancelled()
                 acted = self._act(planned)
                 if not acted and self._enough(planned):
                     self._context.report(f"{len(planned.free)} of {counted(len(self._names), 'node')} free")
-                    return DrainResult(planned.free, {name: each.why for name, each in planned.waiting.items()})
+                    return DrainResult(planned.free, {name: waiting.why for name, waiting in planned.waiting.items()})
                 if not acted:
                     self._report_progress(planned)
             if acted and not at_once:
                 pause, at_once = _FIRST_PAUSE_SECONDS, True
-                continue  # an act shows at once
+                continue  # the result of an action shows at once
             at_once = False
-            with self._naming_the_way_out():
+            with self._explaining_cancellation():
                 self._context.clock.sleep(pause)
             pause = min(pause * 1.3, _LOOK_SECONDS)
         return DrainResult(frozenset())
 
     @contextmanager
-    def _naming_the_way_out(self) -> Iterator[None]:
-        """Name the way out where somebody has cancelled the run. The drains stay, for the next run.
+    def _explaining_cancellation(self) -> Iterator[None]:
+        """Explain in a cancelled run how to continue or undo it. The drains stay, for the next run.
 
         Raises:
-            RunCancelledError: somebody has.
+            RunCancelledError: the run was cancelled.
         """
         try:
             yield
         except RunCancelledError:
-            raise RunCancelledError(f"{self._context.cluster}: cancelled. {self._way_out()}") from None
+            raise RunCancelledError(f"{self._context.cluster}: cancelled. {self._continue_or_undo()}") from None
 
     # -- looking --------------------------------------------------------------------------------------------------
 
     def _look(self) -> Snapshot | None:
-        """Return slurmctld's answer; None where nothing can be decided by it.
+        """Return slurmctld's answer; None if it is not fit for a decision.
 
         Raises:
-            DrainError: it has not answered for too long.
+            DrainError: slurmctld has not answered for too long.
         """
         try:
             snapshot = self._context.slurm.snapshot(reservations=self._reservations is None)
@@ -159,53 +159,54 @@ class DrainRun:
         return replace(snapshot, reservations=self._reservations)
 
     def _look_at_starts(self, known: frozenset[str]) -> None:
-        """Look at the pods again that were starting: slurmd has started in some, and some cannot start.
+        """Look again at pods that were starting: slurmd may have started, or the pod may be unable to start.
 
-        A node that Slurm has known once is judged by Slurm's record alone from then on.
+        Once Slurm has known a node, only Slurm's record counts.
         """
         self._leaving = [
-            replace(each, never_started=each.never_started - known, starting=each.starting - known)
-            for each in self._leaving
+            replace(node_set, never_started=node_set.never_started - known, starting=node_set.starting - known)
+            for node_set in self._leaving
         ]
-        if not any(each.starting for each in self._leaving):
+        if not any(node_set.starting for node_set in self._leaving):
             return
         try:
             live = self._context.live()
-        except KubernetesError as error:  # all count as starting; the next look asks again
-            self._context.report(f"the pods that are starting are not known: {error}")
+        except KubernetesError as error:  # all of them count as starting; the next look asks again
+            self._context.report(f"cannot read the starting pods: {error}")
             return
         waited = self._context.clock.now() - self._began
         self._leaving = [
-            (live.get(each.node_set) or LiveNodeSet(each.node_set)).with_starts(each, waited) for each in self._leaving
+            (live.get(node_set.node_set) or LiveNodeSet(node_set.node_set)).with_starts(node_set, waited)
+            for node_set in self._leaving
         ]
 
     def _taken_over(self, snapshot: Snapshot) -> bool:
-        """Return True where another run seems to drain the same nodes: this one was cut off, and a new one continues.
+        """Return True if another run seems to drain the same nodes: this run was cut off, and a new one continues.
 
         Raises:
-            AnotherPlannerError: it does.
+            AnotherPlannerError: another run drains them.
         """
         taken = self._undrain.note(snapshot)
         if both := taken & self._taken:
             raise AnotherPlannerError(
                 f"{self._context.cluster}: another run drains {compress(in_order(both))} now, so this one ends. "
-                "It has undrained nothing: the other run does."
+                "It undrains nothing: the other run will."
             )
         self._taken = taken
         return bool(taken)
 
     def _unanswered(self, why: str) -> None:
-        """Wait for an answer, with a line, as long as the policies allow.
+        """Wait for an answer, and report that, as long as the policies allow.
 
         Raises:
-            DrainError: they do not.
+            DrainError: the policies allow no more waiting.
         """
         now = self._context.clock.now()
         first = self._silent is None
         self._silent = now if self._silent is None else self._silent
         ends = self._silent + ANSWER_SECONDS
         if self._reservations is not None:  # it has answered before
-            ends = max(ends, self._began + max(longest_wait_seconds(each.policy) for each in self._leaving))
+            ends = max(ends, self._began + max(longest_wait_seconds(node_set.policy) for node_set in self._leaving))
         if now >= ends:
             raise DrainError(
                 f"{self._context.cluster}: no node is removed: slurmctld has not answered for "
@@ -215,7 +216,7 @@ class DrainRun:
             self._reported = (None, now)
             self._context.report(
                 f"slurmctld does not answer, waits for it {ends - now:.0f} s at most: "
-                f"{why.rstrip('.')}. {self._way_out()}"
+                f"{why.rstrip('.')}. {self._continue_or_undo()}"
             )
 
     def _planned(self, snapshot: Snapshot) -> Plan:
@@ -223,8 +224,8 @@ class DrainRun:
         if not self._others and shared(self._leaving, snapshot):
             try:
                 self._others = self._context.policies()
-            except KubernetesError as error:  # unknown ones have no job requeued or cancelled; the next look asks again
-                self._context.report(f"the drain policies of other node sets are not known yet: {error}")
+            except KubernetesError as error:  # unknown policies requeue and cancel no jobs; the next look asks again
+                self._context.report(f"cannot read the drain policies of other node sets yet: {error}")
         return plan(
             self._leaving,
             snapshot,
@@ -239,7 +240,7 @@ class DrainRun:
     # -- doing ----------------------------------------------------------------------------------------------------
 
     def _act(self, planned: Plan) -> bool:
-        """Act on the plan, and return True where it had anything to do.
+        """Carry out the plan, and return True if there was anything to do.
 
         Raises:
             DrainError: Slurm refuses.
@@ -249,7 +250,7 @@ class DrainRun:
             try:
                 self._context.slurm.drain(names, reason)
             except (TransportError, NotRunningError, UnknownNodeError):
-                continue  # it may be done, or one of them has just gone: the next look shows
+                continue  # it may be done, or a node may have just gone: the next look shows it
             except SlurmError as error:
                 self._refusals += 1
                 if self._refusals >= _ATTEMPTS:
@@ -261,47 +262,47 @@ class DrainRun:
         called = {job.job_id: job.reference for waiting in planned.waiting.values() for job in waiting.jobs}
         self._unrequeueable |= self._treat(planned.requeue, called, self._context.slurm.requeue, "requeues")
         refused = self._treat(planned.cancel, called, self._context.slurm.cancel, "cancels")
-        self._note_treated(refused)  # nothing else can be done to them
+        self._note_treated(refused)  # nothing else can be done about them
         return bool(planned.drain or planned.requeue or planned.cancel)
 
     def _treat(self, job_ids: Collection[int], called: Mapping[int, str], call: _Treat, what: str) -> dict[int, str]:
-        """Requeue or cancel jobs, which users know as `called`; return those that Slurm refused, with its messages."""
+        """Requeue or cancel jobs, reported as `called`; return those that Slurm refused, with its messages."""
         if not job_ids:
             return {}
-        names = list(dict.fromkeys(called[each] for each in job_ids))
+        names = list(dict.fromkeys(called[job_id] for job_id in job_ids))
         self._context.report(f"{what} job{'s' if len(names) > 1 else ''} {', '.join(names)}")
         try:
-            refused = call(job_ids, {name for each in self._leaving for name in each.names})
+            refused = call(job_ids, {name for node_set in self._leaving for name in node_set.names})
         except (SlurmError, TransportError) as error:
-            # Some may be done: a job that still holds a node at the next look is treated again, a few times.
+            # Some may be done: a job that still holds a node at the next look is tried again, a few times.
             self._context.report(f"{error}")
             self._lost.update(job_ids)
-            self._note_treated(each for each in job_ids if self._lost[each] >= _ATTEMPTS)
+            self._note_treated(job_id for job_id in job_ids if self._lost[job_id] >= _ATTEMPTS)
             return {}
-        for each, words in refused.items():
-            self._context.report(f"job {called[each]}: {words}")
-        self._note_treated(each for each in job_ids if each not in refused)
+        for job_id, words in refused.items():
+            self._context.report(f"job {called[job_id]}: {words}")
+        self._note_treated(job_id for job_id in job_ids if job_id not in refused)
         return refused
 
     def _note_treated(self, job_ids: Iterable[int]) -> None:
         self._treated |= dict.fromkeys(job_ids, self._context.clock.now())
 
     def _enough(self, planned: Plan) -> bool:
-        """Return True where all are free, but those of node sets whose policy does not wait."""
-        awaited = {name for each in self._leaving if each.policy.wait for name in each.names}
+        """Return True if all nodes are free, apart from those of node sets whose policy does not wait."""
+        awaited = {name for node_set in self._leaving if node_set.policy.wait for name in node_set.names}
         return not awaited & planned.waiting.keys()
 
     def _aborted(self, planned: Plan) -> DrainError:
-        """Undrain everything, and return the error to raise."""
+        """Undrain all nodes, and return the error to raise."""
         kept, wall = self._undrain.run(), self._context.clock.wall()
         return DrainError(plan_text.aborted(planned, self._leaving, wall, cluster=self._context.cluster, kept=kept))
 
     # -- reporting ---------------------------------------------------------------------------------------------------
 
     def _report_progress(self, planned: Plan) -> None:
-        """Show progress, where it has changed or the last line is long ago.
+        """Report progress if it has changed, or if the last line is long ago.
 
-        The line ends with how to continue and how to undo: an interrupted run can show neither.
+        The line ends with how to continue and how to undo, as an interrupted run can no longer report that.
         """
         now, state = self._context.clock.now(), {name: waiting.why for name, waiting in planned.waiting.items()}
         elapsed = now - self._began
@@ -310,7 +311,7 @@ class DrainRun:
         self._reported = (state, now)
         wall, cluster = self._context.clock.wall(), self._context.cluster
         text = plan_text.progress(planned, self._leaving, wall, cluster=cluster, elapsed_seconds=elapsed)
-        self._context.show(f"{text}. {self._way_out()}")
+        self._context.show(f"{text}. {self._continue_or_undo()}")
 
-    def _way_out(self) -> str:
-        return way_out(self._marker.operation, self._leaving)
+    def _continue_or_undo(self) -> str:
+        return continue_or_undo(self._marker.operation, self._leaving)

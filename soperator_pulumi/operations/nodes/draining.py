@@ -1,4 +1,4 @@
-"""Draining of nodes until they are free of jobs, and undraining."""
+"""Draining of nodes until they hold no job, and undraining."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -18,10 +18,10 @@ from soperator_pulumi.slurm.models import Snapshot
 
 @dataclass(frozen=True)
 class Draining:
-    """The nodes of one cluster, drained and undrained as often as wanted.
+    """Drains and undrains nodes of one cluster.
 
-    Each method raises a `SlurmError` where slurmctld refuses or does not answer as it should, and a `TransportError`
-    where nothing is known about what was done: the next look shows it.
+    All methods raise a `SlurmError` if slurmctld refuses or gives an unexpected answer, and a `TransportError` if the
+    effect is unknown: the next look shows it.
     """
 
     context: DrainContext
@@ -34,7 +34,7 @@ class Draining:
         """Return what `free` would do, in lines. It only reads.
 
         Raises:
-            KubernetesError: the policies of other node sets cannot be looked at.
+            KubernetesError: the policies of other node sets cannot be read.
         """
         if not leaving:
             return []
@@ -48,41 +48,41 @@ class Draining:
     def free(
         self, leaving: Sequence[DrainRequest], operation: Operation, *, first: Callable[[Snapshot], None] | None = None
     ) -> DrainResult:
-        """Drain the nodes of all node sets in one pass, until they are free: one that stops the run stops all.
+        """Drain the nodes of all node sets and wait until they hold no job; a reason to stop one node set stops all.
 
-        Where the policy does not wait, return once they are drained.
+        If the policy does not wait, return when the nodes are drained.
 
         Args:
-            leaving: The nodes, and the policy of each node set.
-            operation: The purpose of the drains.
+            leaving: The nodes, with the policies of their node sets.
+            operation: Purpose of the drains.
             first: Called with the first look, before anything is drained.
 
         Raises:
-            DrainError: it was stopped. Nodes with a drain of ours are undrained, or the message names them.
+            DrainError: the run was stopped. Its nodes are undrained, or the message names those that are not.
         """
         if note := unheeded(self.context.cluster):
             self.context.show(note)
         return DrainRun(self.context, leaving, self._marker(operation)).free(first)
 
     def undrain(self, names: Iterable[str], operations: Collection[Operation]) -> frozenset[str]:
-        """Undrain those nodes that exactly a drain of ours for one of `operations` holds, and return them."""
+        """Undrain the nodes that this cluster's drains for one of `operations` hold, and return them."""
         snapshot = self.nodes()
         found = drained_for(operations, names, snapshot, self.context.owner)
         self.undrain_seen(found, snapshot)
         return found
 
     def undrain_seen(self, names: Iterable[str], snapshot: Snapshot) -> None:
-        """Undrain nodes that a drain of ours holds, by a snapshot of just now."""
+        """Undrain the nodes that this cluster's drains hold according to a new snapshot."""
         undrain_nodes(self.context.slurm, names, snapshot, self.context.owner)
 
     def mark(self, names: Iterable[str], snapshot: Snapshot, operation: Operation) -> None:
-        """Give drains of ours another purpose: whoever ends that undrains the nodes."""
+        """Change the purpose of drains: an operation with that purpose then undrains the nodes."""
         marker = self._marker(operation)
         for before, some in by_reason_before(names, snapshot, self.context.owner).items():
             self.context.slurm.drain(some, str(replace(marker, before=before)))
 
     def hand_over_to_pods(self, names: Collection[str]) -> None:
-        """Have nodes undrained by their own pods when these start: see `undrain.hand_over_to_pods`."""
+        """Let nodes be undrained by their own pods when these start: see `undrain.hand_over_to_pods`."""
         hand_over_to_pods(self.context.slurm, names, self.context.owner)
 
     def _marker(self, operation: Operation) -> Marker:

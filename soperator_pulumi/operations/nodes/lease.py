@@ -1,7 +1,7 @@
-"""Lease of a cluster's nodes: one planner drains and undrains at a time, be it a deployment, an agent or a command.
+"""Lease of a cluster's nodes: only one planner drains and undrains at a time, be it a deployment or a command.
 
-A Kubernetes Lease in the cluster's namespace names the holder. The holder renews it while it works; a holder that was
-killed loses it once it has not renewed for the Lease's duration, as a waiting planner sees by its own clock.
+A Kubernetes Lease in the cluster's namespace names the holder. The holder renews it while it works. A killed holder
+loses it after the Lease's duration without renewal, measured by the waiting planner's own clock.
 """
 
 from collections.abc import Iterator
@@ -21,23 +21,23 @@ LEASE = "soperator-pulumi"
 """Name of the Lease."""
 
 DURATION_SECONDS = 30
-"""Time without a renewal after which the Lease is free. A drain run looks, and renews, every five seconds."""
+"""Time without renewal after which the Lease is free. A drain run looks at the cluster, and renews, every 5 s."""
 
 WAIT_SECONDS = 600
-"""Longest wait for another holder: an operation of a deployment holds one of the SDK's four threads."""
+"""Longest wait for another holder: an operation of a deployment occupies one of the SDK's four threads."""
 
 _ATTEMPTS = 3
 _RENEW_SECONDS = 10.0
 _REPORT_SECONDS = 60.0
 
 _held: dict[tuple[str, str], int] = {}
-"""Operations of this process that work under a Lease, by API server and namespace: they share it."""
+"""Number of this process's operations that share a Lease, by API server and namespace."""
 _lock = Lock()
 
 
 @dataclass
 class ClusterLease:
-    """The Lease of one cluster, for one operation after the other."""
+    """The Lease of one cluster, for one operation after another."""
 
     kube: Kube
     namespace: str
@@ -46,17 +46,17 @@ class ClusterLease:
     report: Report
     clock: Clock
     _seen: tuple[object, float] = (None, 0.0)
-    """Another holder's last renewal, and when it was seen first."""
+    """Another holder's last renewal, and when it was first seen."""
     _renewed_at: float = field(default=float("-inf"))
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the Lease; wait, with a line that names the holder, while another planner does.
+        """Hold the Lease; while another planner holds it, wait and report the holder.
 
         Raises:
-            DrainError: the other one still holds it after ten minutes.
+            DrainError: another planner still holds it after ten minutes.
             KubernetesError: the Lease cannot be read or written.
-            RunCancelledError: somebody cancelled the run.
+            RunCancelledError: the run was cancelled.
         """
         self._acquire()
         try:
@@ -65,7 +65,7 @@ class ClusterLease:
             self._release()
 
     def keep(self) -> None:
-        """Renew the Lease if it is held and that is due. Without an answer the next call renews.
+        """Renew the Lease if it is held and renewal is due. Without an answer, the next call renews it.
 
         Raises:
             AnotherPlannerError: another planner holds it now.
@@ -77,7 +77,7 @@ class ClusterLease:
             if other := self._take():
                 raise AnotherPlannerError(
                     f"{self.cluster}: {other} drains nodes now, so this run ends. It undrains nothing. Run again when "
-                    "that one has ended."
+                    "the other one has ended."
                 )
             self._renewed_at = now
 
@@ -106,15 +106,15 @@ class ClusterLease:
             _held[self._key] -= 1
             if not _held[self._key]:
                 del _held[self._key]
-                with suppress(KubernetesError):  # it expires by itself
+                with suppress(KubernetesError):  # it expires on its own
                     found = self.kube.get(self._path)
                     if found is not None and _holder(found) == me():
                         self._write(found, {"holderIdentity": None, "renewTime": None})
 
     def _take(self) -> str:
-        """Hold the Lease, or renew it; return the holder where another planner holds it.
+        """Take or renew the Lease; return the holder if another planner holds it.
 
-        A namespace that is being deleted takes no new Lease: nobody else can hold one there either.
+        A namespace that is being deleted accepts no new Lease, so no other planner can get one either.
         """
         for left in reversed(range(_ATTEMPTS)):
             try:
@@ -132,7 +132,7 @@ class ClusterLease:
                 self._write(found, {"holderIdentity": me(), "leaseDurationSeconds": DURATION_SECONDS, **times})
                 break
             except KubernetesError:
-                # Another planner was quicker, or the answer was lost after the change: the next look shows.
+                # Another planner was faster, or the answer was lost after the change: the next look shows it.
                 if not left:
                     raise
         return ""
@@ -142,7 +142,7 @@ class ClusterLease:
         return found is not None and "deletionTimestamp" in found["metadata"]
 
     def _is_over(self, found: Json) -> bool:
-        """Return True for a holder that has ended, or has not renewed for the Lease's duration."""
+        """Return True if the holder has ended, or has not renewed for the Lease's duration."""
         spec = found.get("spec") or {}
         renewal = (spec.get("holderIdentity"), spec.get("renewTime"))
         if renewal != self._seen[0]:
@@ -159,20 +159,20 @@ class ClusterLease:
         return str(self.kube), self.namespace
 
     def _read(self) -> Json:
-        """Return the Lease; without a holder where there was none."""
+        """Return the Lease; an empty one if it does not exist."""
         metadata = {"name": LEASE, "namespace": self.namespace}
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
         return self.kube.get(self._path) or self.kube.apply(self._path, body)
 
     def _write(self, found: Json, spec: dict[str, Any]) -> None:
-        """Change the Lease as it was found.
+        """Write the Lease, unless it has changed since it was read.
 
         Raises:
-            KubernetesError: somebody else has changed or deleted it since.
+            KubernetesError: the Lease was changed or deleted since.
         """
         version = {"resourceVersion": found["metadata"]["resourceVersion"]}
         if self.kube.merge(self._path, {"metadata": version, "spec": spec}) is None:
-            raise KubernetesError(f"{self.cluster}: somebody has deleted the Lease {LEASE} of {self.namespace}.")
+            raise KubernetesError(f"{self.cluster}: the Lease {LEASE} in {self.namespace} was deleted.")
 
 
 def _holder(lease: Json) -> str:

@@ -1,4 +1,4 @@
-"""A node set as Kubernetes has it at one moment: its StatefulSet and its pods."""
+"""A node set as Kubernetes has it at one time: its StatefulSet and its pods."""
 
 import json
 import re
@@ -15,45 +15,45 @@ from soperator_pulumi.spec.drain import DrainSpec
 WORKER_CONTAINER = "slurmd"
 
 PROMPT_SECONDS = 60
-"""Time for a step of a start that takes seconds: the controller makes a pod, or a running slurmd registers. One that
-takes longer is refused or fails, by a quota or by a wrong key of munge, and does not hold up a drain."""
+"""Time for a step of a start that should take seconds: the controller creates a pod, or a running slurmd registers. A
+step that takes longer was refused or fails, for example by a quota or a wrong munge key, and does not delay a drain."""
 
 NODE_SET_LABEL = "soperator-pulumi/node-set"
 """Label of a worker's StatefulSet and pods: the node set's name."""
 
 OWNER_LABEL = "soperator-pulumi/owner"
-"""Label with the stack and component that an object belongs to."""
+"""Label with the stack and component that own an object."""
 
 IDENTITY_ANNOTATION = "soperator-pulumi/identity"
-"""On a worker StatefulSet: a text that is another one when Pulumi would replace it, and all of its pods with it."""
+"""Annotation of a worker StatefulSet whose text changes if Pulumi would replace it, and with it all its pods."""
 
 POLICY_ANNOTATION = "soperator-pulumi/drain"
-"""On a worker StatefulSet: the node set's `drain` as JSON, for jobs that are on nodes of other node sets as well."""
+"""Annotation of a worker StatefulSet with the node set's `drain` as JSON, for jobs on nodes of several node sets."""
 
 
 @dataclass(frozen=True)
 class LiveNodeSet:
-    """A node set as it is now. Pod = Slurm node = `<name>-<ordinal>`."""
+    """A node set as it is now. Its pods are Slurm nodes of the same name: `<name>-<ordinal>`."""
 
     name: str
     stateful_set: Json | None = None
-    """The StatefulSet; None where there is none."""
+    """The StatefulSet; None if there is none."""
     pods: Mapping[str, Pod] = field(default_factory=dict)
     """The pods, by name."""
 
     @classmethod
     def read(cls, kube: Kube, place: ClusterRef, name: str) -> "LiveNodeSet":
-        """Look at one node set; `place.selector` finds its pods. Two calls.
+        """Return a node set as it is now; `place.selector` finds its pods. Takes two calls.
 
         Raises:
-            KubernetesError: it cannot be looked at.
+            KubernetesError: the node set cannot be read.
         """
         found = kube.get(f"{stateful_sets_path(place.namespace)}/{name}")
         return cls(name, found, {pod.name: pod for pod in find_pods(kube, place.namespace, place.selector)})
 
     @property
     def replicas(self) -> int:
-        """Number of pods that Kubernetes keeps now: none once the StatefulSet is being deleted."""
+        """Number of pods that Kubernetes maintains now: 0 once the StatefulSet is being deleted."""
         found = self.stateful_set or {}
         if not found or "deletionTimestamp" in found["metadata"]:
             return 0
@@ -61,22 +61,22 @@ class LiveNodeSet:
 
     @property
     def identity(self) -> str:
-        """The text on the StatefulSet that is another one when it would be replaced; empty when there is none."""
+        """Text on the StatefulSet that changes if Pulumi would replace it; empty if there is none."""
         annotations = (self.stateful_set or {}).get("metadata", {}).get("annotations") or {}
         return str(annotations.get(IDENTITY_ANNOTATION, ""))
 
     def names(self, first: int = 0) -> tuple[str, ...]:
-        """Return the nodes with this ordinal or a higher one that have a pod, or may get one, in their order.
+        """Return the nodes from this ordinal on that have a pod or may get one, in their order.
 
-        A pod that Kubernetes already removes for good is none.
+        Pods that Kubernetes is already removing for good are left out.
         """
         kept = range(first, self.replicas)
         found = (self.ordinal(pod.name) for pod in self.pods.values() if not pod.going)
-        ordinals = {*kept, *(each for each in found if each is not None and each >= first)}
+        ordinals = {*kept, *(ordinal for ordinal in found if ordinal is not None and ordinal >= first)}
         return tuple(f"{self.name}-{ordinal}" for ordinal in sorted(ordinals))
 
     def leaving(self, policy: DrainSpec, after: int) -> DrainRequest:
-        """Return the nodes that leave when `after` nodes stay."""
+        """Return the request to drain the nodes that leave if `after` nodes stay."""
         names = self.names(after)
         return DrainRequest(
             node_set=self.name,
@@ -90,7 +90,7 @@ class LiveNodeSet:
         )
 
     def recreated(self, policy: DrainSpec) -> DrainRequest:
-        """Return all nodes: they leave, and come back under the same names."""
+        """Return the request to drain all nodes, which come back under the same names."""
         names = self.names()
         return DrainRequest(
             node_set=self.name,
@@ -105,30 +105,30 @@ class LiveNodeSet:
 
     @property
     def ever_ran(self) -> bool:
-        """Return True for a pod in which slurmd runs or has run, so that a job could be there."""
+        """Return True if slurmd runs or has run in any pod, so that a job could be there."""
         return any(pod.runs(WORKER_CONTAINER) or pod.crashed(WORKER_CONTAINER) for pod in self.pods.values())
 
     def without_slurmd(self, names: Iterable[str], *, waited_seconds: float = 0) -> frozenset[str]:
-        """Return the nodes where no slurmd is, nor starts: no job can be there, unless slurmctld knows the node.
+        """Return the nodes where slurmd neither runs nor starts: they hold no job, unless slurmctld knows the node.
 
         Args:
             names: The nodes.
-            waited_seconds: Time for which they have been awaited: see `PROMPT_SECONDS`.
+            waited_seconds: Time for which the nodes have been waited for: see `PROMPT_SECONDS`.
         """
         starting = self.starting(names, waited_seconds=waited_seconds)
         return frozenset(name for name in names if name not in starting and not self._has_slurmd(name))
 
     def with_starts(self, leaving: DrainRequest, waited_seconds: float) -> DrainRequest:
-        """Return a request with its starting pods as they are now, after a wait of so long."""
+        """Return a request with the starting pods as they are now, after this wait."""
         given_up = self.without_slurmd(leaving.starting, waited_seconds=waited_seconds)
         return replace(leaving, never_started=leaving.never_started | given_up, starting=leaving.starting - given_up)
 
     def starting(self, names: Iterable[str], *, waited_seconds: float = 0) -> frozenset[str]:
-        """Return the nodes where slurmd is about to start, or to register: a job may be there in a moment.
+        """Return the nodes where slurmd is about to start or register: a job may soon be there.
 
         Args:
             names: The nodes.
-            waited_seconds: Time for which they have been awaited: see `PROMPT_SECONDS`.
+            waited_seconds: Time for which the nodes have been waited for: see `PROMPT_SECONDS`.
         """
         patient = waited_seconds < PROMPT_SECONDS
         return frozenset(name for name in names if self._starts(name, patient=patient))
@@ -146,19 +146,19 @@ class LiveNodeSet:
         return pod is not None and pod.runs(WORKER_CONTAINER) and pod.answered(WORKER_CONTAINER)
 
     def ordinal(self, name: str) -> int | None:
-        """Return the ordinal of a pod or node by its name; None when it is none of this node set."""
+        """Return the ordinal in the name of a pod or node; None if the name is not of this node set."""
         found = re.fullmatch(rf"{re.escape(self.name)}-(0|[1-9]\d*)", name)
         return int(found[1]) if found else None
 
 
 def find_node_sets(kube: Kube, place: ClusterRef) -> dict[str, LiveNodeSet]:
-    """Return all node sets of a cluster that have a StatefulSet or pods, by name. Two calls, whatever their number.
+    """Return all node sets of a cluster that have a StatefulSet or pods, by name. Always takes two calls.
 
     Raises:
-        KubernetesError: they cannot be looked at.
+        KubernetesError: the node sets cannot be read.
     """
     owned = {**place.selector, OWNER_LABEL: place.owner}
-    sets = {each["metadata"]["name"]: each for each in kube.find(stateful_sets_path(place.namespace), owned)}
+    sets = {found["metadata"]["name"]: found for found in kube.find(stateful_sets_path(place.namespace), owned)}
     pods: dict[str, dict[str, Pod]] = {}
     for pod in find_pods(kube, place.namespace, place.selector):
         pods.setdefault(str(pod.body["metadata"].get("labels", {}).get(NODE_SET_LABEL, "")), {})[pod.name] = pod
@@ -167,21 +167,21 @@ def find_node_sets(kube: Kube, place: ClusterRef) -> dict[str, LiveNodeSet]:
 
 
 def find_policies(kube: Kube, place: ClusterRef) -> dict[str, dict[str, Any]]:
-    """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. One call.
+    """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. Takes one call.
 
     Raises:
-        KubernetesError: they cannot be looked at.
+        KubernetesError: the policies cannot be read.
     """
     every = {key: value for key, value in place.selector.items() if key != NODE_SET_LABEL}
     found = kube.find(stateful_sets_path(place.namespace), {**every, OWNER_LABEL: place.owner})
-    return {each["metadata"]["name"]: _policy(each) for each in found}
+    return {claim["metadata"]["name"]: _policy(claim) for claim in found}
 
 
 def _policy(stateful_set: Json) -> dict[str, Any]:
-    """Return the policy that a StatefulSet carries; empty, which is the default one, where it carries none."""
+    """Return the policy on a StatefulSet; empty, which means the default policy, if it has none."""
     text = (stateful_set["metadata"].get("annotations") or {}).get(POLICY_ANNOTATION, "")
     try:
         found = json.loads(text)
-    except ValueError:  # somebody's own text
+    except ValueError:  # edited by hand
         return {}
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""Slurm's records of nodes whose pods are gone: removed where nothing counts on them any more."""
+"""Slurm's records of nodes whose pods are gone: they are removed if nothing depends on them any more."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ class CleanupResult:
     """Records of nodes after a cleanup."""
 
     removed: frozenset[str] = frozenset()
-    """Names of those that Slurm had before, and has no longer."""
+    """Names of the nodes that Slurm knew before, and no longer knows."""
     kept: Mapping[str, str] = field(default_factory=dict)
-    """The others by name, each with the reason that keeps it."""
+    """Other nodes by name, with the reasons why their records stay."""
 
     def lines(self) -> list[str]:
-        """Return the result in lines, records that stay for one reason together."""
+        """Return the result in lines; nodes with the same reason share a line."""
         removed = [f"{compress(in_order(self.removed))}: removed from Slurm"] if self.removed else []
         return removed + kept_lines(self.kept)
 
 
 def kept_lines(kept: Mapping[str, str]) -> list[str]:
-    """Return why records stay, in lines, those of one reason together."""
+    """Return why records stay, in lines; nodes with the same reason share a line."""
     by_reason: dict[str, list[str]] = {}
     for name in in_order(kept):
         by_reason.setdefault(kept[name], []).append(name)
@@ -40,28 +40,28 @@ def kept_lines(kept: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class NodeCleanup:
-    """The node table of one cluster's slurmctld."""
+    """Removes records from one cluster's slurmctld."""
 
     kube: Kube
     slurm: SlurmClient
     namespace: str
     owner: str
-    """Stack and component of the cluster, as in the reasons of our drains."""
+    """Stack and component that own the cluster, as written in the reasons of its drains."""
 
     def remove(self, names: Iterable[str], nodes: Mapping[str, Node] | None = None) -> CleanupResult:
-        """Remove the records that have no pod any more, and that nobody counts on.
+        """Remove the records that have no pod any more, and that nothing depends on.
 
-        slurmctld itself would delete nodes that reservations and pending jobs name, and nodes whose slurmd runs. A
-        list is deleted in part when one of it cannot be: the next look shows the result for each name.
+        slurmctld itself would delete nodes named by reservations and pending jobs, and nodes whose slurmd runs. It
+        deletes a list partially if one node cannot be deleted: the next look shows the result by name.
 
         Args:
-            names: Of the nodes. Names that Slurm does not have are ignored.
-            nodes: Slurm's nodes of just now, by name; asked for when left out.
+            names: Names of the nodes. Names that Slurm does not know are ignored.
+            nodes: Slurm's current nodes, by name; read from slurmctld if left out.
 
         Raises:
-            KubernetesError: whether their pods are gone cannot be asked.
-            SlurmError: slurmctld does not answer as it should.
-            TransportError: slurmctld is not reached.
+            KubernetesError: cannot read which pods are gone.
+            SlurmError: slurmctld gives an unexpected answer.
+            TransportError: slurmctld cannot be reached.
         """
         wanted, gone, asked = frozenset(names), set[str](), frozenset[str]()
         kept: dict[str, str] = {}
@@ -79,15 +79,15 @@ class NodeCleanup:
             if answer == {}:
                 return CleanupResult(frozenset(gone | asked), kept)
             refused |= answer or {}
-        return CleanupResult(frozenset(gone), kept | dict.fromkeys(asked, "whether it is removed is not known"))
+        return CleanupResult(frozenset(gone), kept | dict.fromkeys(asked, "unknown if it is removed"))
 
     def kept(self, names: Collection[str], found: Snapshot) -> dict[str, str]:
-        """Return why records of these names may not be removed now; those that may are not in it.
+        """Return why records of these names may not be removed now; names whose record may be removed are left out.
 
         Raises:
-            KubernetesError: whether their pods are gone cannot be asked.
+            KubernetesError: cannot read which pods are gone.
         """
-        # Not by labels: a pod that has lost them has its slurmd even so.
+        # By name, not by labels: a pod that has lost its labels still has its slurmd.
         pods = {str(body["metadata"]["name"]) for body in self.kube.find(pods_path(self.namespace))}
         counted_on = _counted_on(frozenset(names), found)
         kept = {}
@@ -97,17 +97,17 @@ class NodeCleanup:
                 kept[name] = _POD_THERE
             elif drained_by_another(node, self.owner):
                 reason = node.reason or "no reason given"
-                kept[name] = f"somebody drained it ({reason}), and it is to be drained when it is back"
+                kept[name] = f"someone else drained it ({reason}), and it must be drained when it is back"
             elif name in counted_on:
                 kept[name] = counted_on[name]
         return kept
 
     def _leave_to_pods(self, kept: Mapping[str, str], found: Snapshot) -> None:
-        """Have a record that stays undrained by its pod when that is there again: the drain's purpose is over."""
+        """Let the pod of a record that stays undrain it when the pod is back: the drain has served its purpose."""
         markers = {
             name: drain_of_ours(found.nodes[name], self.owner) for name, why in kept.items() if why != _POD_THERE
         }
-        ours = [name for name, each in markers.items() if each and each.operation in SET_BY_RUNS]
+        ours = [name for name, marker in markers.items() if marker and marker.operation in SET_BY_RUNS]
         hand_over_to_pods(self.slurm, ours, self.owner)
 
     def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
@@ -116,7 +116,7 @@ class NodeCleanup:
         return Snapshot(nodes, self.slurm.jobs(), self.slurm.reservations(), node_table_time=0)
 
     def _delete(self, names: frozenset[str]) -> dict[str, str] | None:
-        """Delete, and return the refusals; None where it is not known what was done."""
+        """Delete the records, and return the refusals; None if the effect is unknown."""
         try:
             self.slurm.delete_nodes(names)
         except NodesNotDeletedError as error:
@@ -129,9 +129,11 @@ class NodeCleanup:
 
 
 def _counted_on(names: frozenset[str], found: Snapshot) -> dict[str, str]:
-    """Return the claims on nodes, by name: a job that is on them or waits for them, or else a reservation."""
+    """Return what depends on nodes, by name: a job that is on them or waits for them, or else a reservation."""
     words = {
-        name: f"reservation {each.name} names it" for each in found.reservations for name in names & each.node_names
+        name: f"reservation {reservation.name} names it"
+        for reservation in found.reservations
+        for name in names & reservation.node_names
     }
     for job in found.jobs:
         if job.pending:

@@ -1,4 +1,4 @@
-"""Removal of node sets that the spec no longer has: their nodes are drained, and their records removed from Slurm."""
+"""Removal of node sets that left the spec: their nodes are drained, and their records removed from Slurm."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from soperator_pulumi.slurm.hostlist import compress
 
 @dataclass(frozen=True)
 class NodeSetRemoval:
-    """The node sets that a cluster is no longer to have."""
+    """The node sets that a cluster no longer wants."""
 
     kube: Kube
     ref: ClusterRef
@@ -27,23 +27,23 @@ class NodeSetRemoval:
     wanted: Collection[str]
     """Names of the node sets that stay."""
     former: Mapping[str, Mapping[str, Any]]
-    """Policies of those that it had, by name: those of which nothing is left are not known any more."""
+    """Policies of former node sets, by name; those of which nothing is left are forgotten."""
     slurm_files: Mapping[str, str] | None = None
-    """Slurm's files as they are to be afterwards; None where that is not known."""
+    """Slurm's files after the removal; None if they are not known."""
 
     def preview(self) -> bool:
-        """Print what `free` would do, and return True where it would do anything. It only reads.
+        """Report what `free` would do, and return True if it would do anything. It only reads.
 
         Raises:
-            KubernetesError: Kubernetes is not reached, or it is another namespace.
+            KubernetesError: Kubernetes cannot be reached, or the namespace is not the recorded one.
             SpecError: SOPERATOR_DRAIN has problems.
         """
         self.ref.uid(self.kube)
         found = self._found()
         leaving = requests_for_all(found, self.former, self.ref.cluster)
         lines = previewed(self.context, leaving, Operation.REMOVAL)
-        if leaving and (words := self._against([name for each in leaving for name in each.names])):
-            lines = [*lines, f"{self.ref.cluster}: would be refused now, before any node is drained. {words}"]
+        if leaving and (words := self._against([name for node_set in leaving for name in node_set.names])):
+            lines = [*lines, f"{self.ref.cluster}: this would be refused now, before any node is drained. {words}"]
         left = self._left_over(found)
         if left:
             lines = [*lines, f"{self.ref.cluster}: in Slurm without a pod, is removed: {compress(left)}"]
@@ -52,15 +52,15 @@ class NodeSetRemoval:
         return bool(lines)
 
     def free(self) -> None:
-        """Free their nodes, and remove the records of those whose pods are gone.
+        """Drain the nodes of removed node sets, and remove the records of nodes whose pods are gone.
 
         Raises:
-            ConfigRefusedError: Slurm's files could not follow, so nothing is drained.
-            DrainError: they are not free.
-            KubernetesError: Kubernetes is not reached.
+            ConfigRefusedError: Slurm's files could not be changed afterwards, so nothing is drained.
+            DrainError: the nodes are not free.
+            KubernetesError: Kubernetes cannot be reached.
             SpecError: SOPERATOR_DRAIN has problems.
         """
-        if names := [name for each in self._found().values() for name in each.names()]:
+        if names := [name for node_set in self._found().values() for name in node_set.names()]:
             self.ref.uid(self.kube)
             if words := self._against(names):
                 raise ConfigRefusedError(f"{self.ref.cluster}: no node of {compress(names)} is drained. {words}")
@@ -75,7 +75,7 @@ class NodeSetRemoval:
             self.context.report(f"{compress(left)}: the next run removes it from Slurm: {error}")
 
     def remaining(self) -> dict[str, Any]:
-        """Return the policies of those of which something is left, or may be while slurmctld does not answer."""
+        """Return the policies of node sets that still exist in part, or may while slurmctld does not answer."""
         found = self._found()
         try:
             nodes = self._nodes() if self.former.keys() - found.keys() else []
@@ -85,9 +85,9 @@ class NodeSetRemoval:
         return {name: {**policy} for name, policy in left.items()}
 
     def _against(self, names: Collection[str]) -> str:
-        """Return why Slurm's files could not follow once these nodes are free; empty where they can, as far as known.
+        """Return why Slurm's files could not be changed once these nodes are free; empty if they can, as far as known.
 
-        A refusal after hours of draining would waste them. What is not known now is decided then.
+        A refusal after hours of draining would waste them. What is unknown now is decided then.
         """
         if self.slurm_files is None:
             return ""
@@ -103,10 +103,10 @@ class NodeSetRemoval:
 
     def _found(self) -> dict[str, LiveNodeSet]:
         live = find_node_sets(self.kube, self.ref)
-        return {name: each for name, each in live.items() if name not in self.wanted}
+        return {name: node_set for name, node_set in live.items() if name not in self.wanted}
 
     def _left_over(self, found: Mapping[str, LiveNodeSet]) -> list[str]:
-        """Return the records, of node sets that are gone, that can be removed; none while slurmctld does not answer."""
+        """Return the records of removed node sets that can be deleted; none while slurmctld does not answer."""
         gone = [name for name in self.former if name not in found]
         try:
             nodes = self._nodes() if gone else []
@@ -115,7 +115,7 @@ class NodeSetRemoval:
             snapshot = self.context.slurm.snapshot()
         except (SlurmError, TransportError):
             return []
-        left = [name for name in left if name in snapshot.nodes]  # somebody may have removed one meanwhile
+        left = [name for name in left if name in snapshot.nodes]  # one may have been removed meanwhile
         kept = self._cleanup().kept(left, snapshot)
         return [name for name in left if name not in kept]
 

@@ -1,4 +1,4 @@
-"""Reconciliation of a node set: no record without a pod, no drain of ours, no old pod, no missing node."""
+"""Reconciliation of a node set: no record without a pod, no drain left over, no old pod, no missing node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.hostlist import compress, in_order
 
 _STOP_SECONDS = 60
-"""Time for a pod to go beyond its grace period: the kubelet kills it, and updates the API server."""
+"""Time for a pod to go, beyond its grace period: the kubelet kills it, and updates the API server."""
 
 _REPORT_SECONDS = 10
 _ANSWER_SECONDS = 15.0
-"""slurmctld asks a node within a second; on a machine under load it took more than 5 s."""
+"""Time for slurmctld to contact a node: usually a second; on a machine under load it took more than 5 s."""
 
 
 @dataclass(frozen=True)
@@ -27,34 +27,34 @@ class Drift:
     """Differences of a node set from its inputs."""
 
     lines: list[str] = field(default_factory=list)
-    """For people."""
+    """Lines for users."""
     changes: bool = False
-    """True where an update has something to do about them."""
+    """True if an update has to act on them."""
     unseen: bool = False
-    """True where the node set could not be looked at."""
+    """True if the node set could not be read."""
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """One node set, with all that is done to it."""
+    """Brings one node set into its wanted state."""
 
     registration: Registration
     rolling_update: RollingUpdate
     cleanup: NodeCleanup
     timeout_seconds: int
-    """Time for new nodes to join."""
+    """Time for new nodes to join, in seconds."""
     tolerated: int
-    """Number that may be missing then."""
+    """Number of nodes that may be missing after that time."""
     wait_until_ready: bool
-    """False to wait for none."""
+    """False to skip waiting for nodes."""
 
     def run(self) -> None:
         """Reconcile; safe to rerun after an interruption.
 
         Raises:
-            NotReadyError: nodes are missing, or recreated ones do not join; or the StatefulSet has another size.
-            DrainError: nodes to be recreated did not become free; they are undrained.
-            KubernetesError: the pods cannot be looked at.
+            NotReadyError: nodes are missing, recreated ones do not join, or the StatefulSet has another size.
+            DrainError: nodes that are to be recreated did not become free; they are undrained.
+            KubernetesError: the pods cannot be read.
         """
         self._await_gone()
         first = self.registration.look()
@@ -63,24 +63,24 @@ class Reconciliation:
         self._remove_surplus(first)
         last = self.rolling_update.undrain(self._wait(self.rolling_update.run(first)))
         self._await_answers(last)
-        if first.trouble:  # surplus records were not known then
+        if first.trouble:  # surplus records were not known before
             self._remove_surplus(last)
 
     def drift(self, template: Json | None = None, *, resized: bool = False, refreshes: bool = False) -> Drift:
-        """Return how it differs from its inputs.
+        """Return the differences of the node set from its inputs.
 
         Args:
-            template: Template of the pods that is about to be applied; all pods are recreated where that changes it.
-            resized: True where the size has just been changed, so that nodes may be missing or surplus as yet.
-            refreshes: True where the run that asks records the live size.
+            template: Template of the pods that is about to be applied; if it differs, all pods are recreated.
+            resized: True if the size has just been changed, so that nodes may still be missing or surplus.
+            refreshes: True if the calling run records the live size.
 
         Raises:
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         status = self.registration.look(waits=False)
         if status.trouble:
             return Drift([f"{self.registration.node_set}: {status.trouble}"], changes=True)
-        if self.registration.not_observed(status):  # the update waits for it, and reports then
+        if self.registration.not_observed(status):  # the update waits for it and reports it
             return Drift(changes=True)
         other_size = "" if resized else self.registration.other_size(status.live, refreshes=refreshes)
         missing = () if resized else status.missing_of(status.names)
@@ -103,14 +103,14 @@ class Reconciliation:
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
 
     def possible_drift(self) -> Drift:
-        """Return what an update drains if it changes the pods, where their new template is not known yet.
+        """Return what an update drains if it changes the pods, while their new template is not known yet.
 
         Raises:
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         status = self.registration.look(waits=False)
         names = [name for name in status.names if name in status.live.pods]
-        head = f"{self.registration.node_set}: the template of its pods is not known yet. Where it changes:"
+        head = f"{self.registration.node_set}: the template of its pods is not known yet. If it changes:"
         try:
             lines = [head, *self.rolling_update.preview_nodes(status, names)] if names else []
         except (SlurmError, TransportError) as error:
@@ -124,7 +124,7 @@ class Reconciliation:
         missing = status.missing_of(names)
         if not missing:
             return status
-        self.rolling_update.undrain(status)  # joined nodes take jobs, whatever becomes of the others
+        self.rolling_update.undrain(status)  # joined nodes take jobs even if others are missing
         self.rolling_update.hand_over_to_pods(status, missing)
         if not self.wait_until_ready:
             for line in self._missing_lines(status, missing):
@@ -140,7 +140,7 @@ class Reconciliation:
         return status
 
     def _await_answers(self, status: NodeSetStatus) -> None:
-        """Wait a little for undrained nodes: no job starts there before slurmctld has asked them."""
+        """Wait briefly for undrained nodes: no job starts there before slurmctld has contacted them."""
         registration = self.registration
         say = saying(registration.report, "waits until its undrained nodes answer slurmctld")
         for _ in until(registration.clock.now() + _ANSWER_SECONDS, registration.clock, say=say):
@@ -159,7 +159,7 @@ class Reconciliation:
         """Remove the records of nodes beyond the size.
 
         Raises:
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         try:
             result = self.cleanup.remove(status.surplus, status.nodes)
@@ -170,11 +170,11 @@ class Reconciliation:
             self.registration.show(line)
 
     def _await_gone(self) -> None:
-        """Wait until pods beyond the size are gone, which Kubernetes deletes.
+        """Wait until Kubernetes has deleted pods beyond the size.
 
         Raises:
             NotReadyError: the StatefulSet has another size.
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         registration, grace = self.registration, self.rolling_update.policy.grace.total_seconds()
         reported_at = registration.clock.now()
@@ -189,7 +189,7 @@ class Reconciliation:
                 registration.report(f"waits until pods have ended: {compress(there)}, {left:.0f} s left")
 
     def _surplus_drift(self, status: NodeSetStatus) -> tuple[list[str], bool]:
-        """Return lines about records beyond the size, and True where any can be removed, now or soon."""
+        """Return lines about records beyond the size, and True if some can be removed, now or soon."""
         pods = status.live.pods
         gone = [name for name in status.surplus if name not in pods]
         going = any(name in pods and pods[name].going for name in status.surplus)
@@ -210,6 +210,7 @@ def _held_lines(held: Mapping[str, Operation]) -> list[str]:
     for name in in_order(held):
         by_purpose.setdefault(held[name], []).append(name)
     return [
-        f"{compress(names)}: still drained by us ({purpose}); pulumi up undrains {'it' if len(names) == 1 else 'them'}"
+        f"{compress(names)}: still drained by this stack ({purpose}); pulumi up undrains "
+        f"{'it' if len(names) == 1 else 'them'}"
         for purpose, names in by_purpose.items()
     ]

@@ -1,4 +1,4 @@
-"""Choice of the nodes whose pods are recreated, and of the next wave, from the state at one moment."""
+"""Choice of the nodes whose pods are recreated, and of the next wave, from the state at one time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,7 +12,7 @@ from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.types.int_or_percent import Share
 
 _PASSING = frozenset({"NOT_RESPONDING"})
-"""An undrained node shows this for some seconds, until slurmctld has asked its slurmd again."""
+"""State that an undrained node shows for some seconds, until slurmctld has contacted its slurmd again."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Recreation:
     status: NodeSetStatus
     jobs: Sequence[Job]
     owner: str
-    """Owner in the reasons of our drains."""
+    """Owner in the reasons of drains."""
     max_unavailable: Share
     tolerated: int = 0
-    """Number of nodes of the newest template that may be missing without counting against that."""
+    """Number of nodes with new pods that may be missing without counting as out of service."""
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
@@ -34,14 +34,14 @@ class Recreation:
 
     @property
     def budget(self) -> int:
-        """Number of nodes that may be out of service for it at a time."""
+        """Number of nodes that may be out of service at a time."""
         return max(1, self.max_unavailable.of(len(self.status.names)))
 
     @cached_property
     def out_of_service(self) -> tuple[str, ...]:
-        """The nodes that count against it: missing, not ready, and those that we have drained.
+        """The nodes that count against the budget: missing, not ready, or drained by this stack.
 
-        A node that somebody else has drained does not count: it is out of service anyway.
+        A node that someone else has drained does not count: it is out of service anyway.
         """
         old = {*self.status.outdated}
         new = [name for name in self.status.names if name in self._lost and name not in old]
@@ -49,11 +49,11 @@ class Recreation:
         return tuple(name for name in self.status.names if name in counted)
 
     def takes_jobs(self, name: str) -> bool:
-        """Return True where jobs may come to this node."""
+        """Return True if jobs may start on this node."""
         return name not in self._lost
 
     def wave(self, outdated: Sequence[str]) -> tuple[str, ...]:
-        """Return the next of these to recreate; none while too many are out of service and have to join.
+        """Return the next of these nodes to recreate; none while too many are out of service and must join first.
 
         Nodes without jobs do not wait for those with jobs.
         """
@@ -62,13 +62,13 @@ class Recreation:
         foreign = {name for name in usable if name in nodes and drained_by_another(nodes[name], self.owner)}
         out = {*self.out_of_service} | (foreign - self._busy.keys())
         wave = next_wave(usable, out, len(self.status.names), self.max_unavailable, self._busy)
-        if not wave:  # of those that take jobs though they are not ready, as many as may be
+        if not wave:  # as many as allowed of those that take jobs without being ready
             room = max(0, self.budget - len(self._lost & {*self.out_of_service}))
             wave = tuple(name for name in outdated if name in self._unready)[:room]
         return tuple(name for name in wave if name not in self._busy) or wave
 
     def waves(self, outdated: Sequence[str], limit: int) -> tuple[list[tuple[str, ...]], int]:
-        """Return the order in which these would be recreated, if nothing else changed.
+        """Return the order in which these nodes would be recreated if nothing else changed.
 
         Args:
             outdated: Their names.
@@ -92,23 +92,23 @@ class Recreation:
 
     @cached_property
     def _leaving(self) -> frozenset[str]:
-        """Nodes that are drained for a scale-down that does not wait for their jobs."""
-        return frozenset(name for name, each in self._markers.items() if each.operation is Operation.SCALE_DOWN)
+        """Nodes drained for a scale-down that does not wait for their jobs."""
+        return frozenset(name for name, marker in self._markers.items() if marker.operation is Operation.SCALE_DOWN)
 
     @cached_property
     def _lost(self) -> frozenset[str]:
-        """Nodes that no job can come to, so that nothing is lost by recreating them."""
+        """Nodes on which no job can start, so that recreating them loses nothing."""
         return frozenset(name for name in self.status.names if name not in self._leaving and self._is_lost(name))
 
     @cached_property
     def _unready(self) -> frozenset[str]:
-        """Nodes that Slurm gives jobs to although their pods are not ready."""
+        """Nodes on which Slurm starts jobs although their pods are not ready."""
         ready = {name for name, pod in self.status.live.pods.items() if pod.ready and not pod.going}
         return frozenset(self.status.names) - self._leaving - self._lost - ready
 
     @cached_property
     def _busy(self) -> dict[str, float]:
-        """End of each node's last job, in seconds since 1970, by node."""
+        """Ends of the last jobs of nodes, in seconds since 1970, by node."""
         busy: dict[str, float] = {}
         for name, end in _ends(self.jobs):
             busy[name] = max(busy.get(name, 0.0), end)
@@ -128,19 +128,19 @@ def next_wave(
     max_unavailable: Share,
     busy: Mapping[str, float],
 ) -> tuple[str, ...]:
-    """Return the nodes to drain and recreate now; empty while as many are out of service as may be.
+    """Return the nodes to drain and recreate now; empty if no more may be out of service.
 
-    Nodes that are out of service anyway and hold no job come first and at once, as nothing is lost by them; then idle
-    ones; then those whose jobs end first. A node that is out of service while jobs run on it comes when nothing else is
-    left to do.
+    Nodes that are out of service anyway and hold no job come first and all at once, as that costs nothing; then idle
+    nodes; then those whose jobs end first. A node that is out of service while jobs run on it comes when no other node
+    is left.
 
     Args:
-        outdated: The nodes whose pods are of an older template, those that are being recreated among them.
-        unavailable: The node set's nodes that no job can start on: missing, not ready, draining or drained.
-        total: Number of nodes that the node set is to have.
-        max_unavailable: Number that may be unavailable at a time; one always may.
-        busy: End of each node's last job, in seconds since 1970, by name; infinity without a time limit. Nodes
-            without jobs are not in it.
+        outdated: The nodes whose pods are of an older template, including those that are being recreated.
+        unavailable: The node set's nodes on which no job can start: missing, not ready, draining or drained.
+        total: Wanted number of nodes.
+        max_unavailable: Number that may be unavailable at a time; one is always allowed.
+        busy: Ends of the last jobs of nodes, in seconds since 1970, by name; infinity without a time limit. Nodes
+            without jobs are not included.
     """
     room = max(1, max_unavailable.of(total)) - len(unavailable)
     out = [name for name in outdated if name in unavailable]

@@ -1,4 +1,4 @@
-"""Waiting until the nodes of a node set have joined Slurm, with the reason of each missing one."""
+"""Waiting until the nodes of a node set have joined Slurm, with the reasons for missing nodes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,45 +22,45 @@ _EXPLAINED = 50
 
 @dataclass(frozen=True)
 class NodeSetStatus:
-    """A node set at one moment, as Kubernetes and Slurm have it."""
+    """State of a node set at one time, in Kubernetes and in Slurm."""
 
     size: int
-    """Number of nodes that it is to have."""
+    """Wanted number of nodes."""
     live: LiveNodeSet
     """The node set in Kubernetes."""
     nodes: Mapping[str, Node] = field(default_factory=dict)
-    """Slurm's nodes of this name, by name."""
+    """Slurm's nodes of this node set, by name."""
     trouble: str = ""
-    """Reason why slurmctld does not answer; empty when it does."""
+    """Reason why slurmctld does not answer; empty if it does."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The nodes that it is to have."""
+        """Names of the wanted nodes."""
         return tuple(f"{self.live.name}-{ordinal}" for ordinal in range(self.size))
 
     def joined(self, name: str) -> bool:
-        """Return True for a node whose pod is ready, and that Slurm can use or holds drained."""
+        """Return True for a node whose pod is ready, and that is usable or drained in Slurm."""
         pod, node = self.live.pods.get(name), self.nodes.get(name)
         return pod is not None and pod.ready and not pod.going and node is not None and node.joined
 
     def missing_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of these nodes that have not joined."""
+        """Return those of the given nodes that have not joined."""
         return tuple(name for name in names if not self.joined(name))
 
     @property
     def outdated(self) -> tuple[str, ...]:
-        """Nodes whose pods are of an older template: Kubernetes does not replace them, for their jobs' sake."""
+        """Nodes whose pods are of an older template: Kubernetes does not replace them, to keep their jobs."""
         newest = str((self.live.stateful_set or {}).get("status", {}).get("updateRevision", ""))
         pods = (self.live.pods.get(name) for name in self.names)
         return tuple(pod.name for pod in pods if pod and newest and not pod.going and pod.revision not in {"", newest})
 
     def drained_by(self, owner: str) -> dict[str, Marker]:
-        """Return the nodes that a drain of ours holds, each with its marker."""
+        """Return the nodes that this owner's drains hold, with their markers."""
         return {name: marker for name, node in self.nodes.items() if (marker := drain_of_ours(node, owner))}
 
     @property
     def surplus(self) -> tuple[str, ...]:
-        """Nodes that Slurm has beyond the size, in the order of their ordinals."""
+        """Nodes that Slurm knows beyond the size, in the order of their ordinals."""
         ordinals = {name: self.live.ordinal(name) or 0 for name in self.nodes}
         beyond = [name for name, ordinal in ordinals.items() if ordinal >= self.size]
         return tuple(sorted(beyond, key=lambda name: ordinals[name]))
@@ -74,23 +74,23 @@ class Registration:
     ref: ClusterRef
     node_set: str
     size: int
-    """Number of nodes that it is to have, and of the StatefulSet's pods."""
+    """Wanted number of nodes, and of the StatefulSet's pods."""
     slurm: SlurmClient
     show: Report
     clock: Clock
 
     def report(self, text: str) -> None:
-        """Show a line about the node set."""
+        """Report a line about the node set."""
         self.show(f"{self.node_set}: {text}")
 
     def look(self, *, waits: bool = True) -> NodeSetStatus:
         """Return the node set as it is now.
 
         Args:
-            waits: Whether to wait until Kubernetes counts a change that has just been applied.
+            waits: True to wait until Kubernetes has observed a change that was just applied.
 
         Raises:
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         try:
             nodes = self.slurm.nodes()
@@ -99,10 +99,10 @@ class Registration:
         return self.look_with({node.name: node for node in nodes}, waits=waits)
 
     def look_with(self, nodes: Mapping[str, Node], *, waits: bool = True) -> NodeSetStatus:
-        """Return the node set as it is now, with Slurm's nodes of just now.
+        """Return the node set as it is now, with the given nodes of Slurm.
 
         Raises:
-            KubernetesError: the pods cannot be looked at.
+            KubernetesError: the pods cannot be read.
         """
         live = self._live(waits=waits)
         return NodeSetStatus(
@@ -110,7 +110,7 @@ class Registration:
         )
 
     def require_size(self, live: LiveNodeSet) -> None:
-        """Refuse to wait for pods that Kubernetes will not make.
+        """Refuse to wait for pods that Kubernetes will not create.
 
         Raises:
             NotReadyError: the StatefulSet has another number of replicas, or there is none.
@@ -119,57 +119,60 @@ class Registration:
             raise NotReadyError(words)
 
     def other_size(self, live: LiveNodeSet, *, refreshes: bool = False) -> str:
-        """Return the problem of the StatefulSet's size, with a fix; empty where it has none.
+        """Return the problem with the StatefulSet's size, with a cure; empty if there is none.
 
         Args:
             live: The node set as it is now.
-            refreshes: True where the run that asks records the live size.
+            refreshes: True if the calling run records the live size.
         """
         if live.stateful_set is None:
             cure = "pulumi up recreates it." if refreshes else "Run `pulumi up --refresh`, which recreates it."
-            return f"{self.node_set}: somebody deleted its StatefulSet. {cure}"
+            return f"{self.node_set}: its StatefulSet was deleted. {cure}"
         if live.replicas != self.size and refreshes:
             return (
-                f"{self.node_set}: its StatefulSet has {live.replicas} replicas, and {self.size} were recorded, before "
-                "an interrupted run or a change beside Pulumi (`kubectl scale`, an autoscaler). This refresh records "
+                f"{self.node_set}: its StatefulSet has {live.replicas} replicas, but {self.size} were recorded, before "
+                "an interrupted run or a change outside Pulumi (`kubectl scale`, an autoscaler). This refresh records "
                 f"{live.replicas}; pulumi up sets the program's number."
             )
         if live.replicas != self.size:
             return (
-                f"{self.node_set}: its StatefulSet has {live.replicas} replicas instead of {self.size}: somebody "
-                f"changed them beside Pulumi (`kubectl scale`, an autoscaler), or a transformation in the program "
-                f"does. Run `pulumi up --refresh`, which restores {self.size}, or write the wanted number into the "
+                f"{self.node_set}: its StatefulSet has {live.replicas} replicas instead of {self.size}: they were "
+                f"changed outside Pulumi (`kubectl scale`, an autoscaler), or by a transformation in the "
+                f"program. Run `pulumi up --refresh`, which restores {self.size}, or write the wanted number into the "
                 "node set's replicas first: transformations must leave it unchanged."
             )
         return ""
 
     def not_observed(self, status: NodeSetStatus) -> str:
-        """Return an error if observedGeneration is stale: the status is about an older template then."""
+        """Return an error if the StatefulSet's status is still about an older template; empty otherwise."""
         if _observed(status.live):
             return ""
-        return f"{self.node_set}: Kubernetes has not looked at its StatefulSet for {_COUNTED_SECONDS} s. Run again."
+        return (
+            f"{self.node_set}: Kubernetes has not observed its StatefulSet's change for {_COUNTED_SECONDS} s. "
+            "Run again."
+        )
 
     def reasons(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
-        """Return why each of these nodes is missing, nodes of one reason in one line. Costs calls for each."""
+        """Return why these nodes are missing; nodes with the same reason share a line. Takes calls for every node."""
         by_reason: dict[str, list[str]] = {}
         for position, name in enumerate(names):
-            reason = self._reason(status, name) if position < _EXPLAINED else "not looked at"
+            reason = self._reason(status, name) if position < _EXPLAINED else "reason not read"
             by_reason.setdefault(reason, []).append(name)
         return [f"{named(those)}: {reason}" for reason, those in by_reason.items()]
 
     def wait(
         self, names: Sequence[str], timeout_seconds: float, admit: Callable[[NodeSetStatus], object] = lambda _: None
     ) -> NodeSetStatus:
-        """Wait until these nodes have joined, with a line whenever something changes, and return the last look.
+        """Wait until these nodes have joined, report changes meanwhile, and return the last state.
 
         Args:
             names: The nodes.
             timeout_seconds: Time that they may take.
-            admit: Called with each look at which some are missing: undrains those that have joined.
+            admit: Called whenever some are missing, to undrain those that have joined.
 
         Raises:
-            NotReadyError: the StatefulSet has another size, at once.
-            KubernetesError: the pods cannot be looked at.
+            NotReadyError: the StatefulSet has another size; raised at once.
+            KubernetesError: the pods cannot be read.
         """
         began = self.clock.now()
         reported_at, reported_count = began, -1
@@ -193,7 +196,7 @@ class Registration:
         return status
 
     def not_joined(self, status: NodeSetStatus, names: Sequence[str], seconds: float) -> str:
-        """Return those of these nodes that have not joined, each with why, in lines; empty when all have."""
+        """Return which of these nodes have not joined and why, in lines; empty if all have."""
         missing = status.missing_of(names)
         if not missing:
             return ""
@@ -203,7 +206,7 @@ class Registration:
     def _live(self, *, waits: bool) -> LiveNodeSet:
         """Return the pods. The API server counts a change a moment after it was applied: wait for that."""
         deadline = self.clock.now() + _COUNTED_SECONDS
-        say = saying(self.report, "waits until Kubernetes looks at its StatefulSet")
+        say = saying(self.report, "waits until Kubernetes observes the change of its StatefulSet")
         for _ in until(deadline, self.clock, say=say):
             live = LiveNodeSet.read(self.kube, self.ref, self.node_set)
             if _observed(live) or not waits:
@@ -211,7 +214,7 @@ class Registration:
         return live
 
     def _why_no_answer(self, error: SoperatorError) -> str:
-        """Return the cause why slurmctld does not answer: its pod, or else the error of the attempt."""
+        """Return why slurmctld does not answer, from its pod or else from the error of the attempt."""
         body = self.kube.get(f"{pods_path(self.ref.namespace)}/{CONTROLLER_POD}")
         pod = None if body is None else Pod.of(body)
         if pod is None or pod.ready:
@@ -232,7 +235,7 @@ class Registration:
 
 
 def _observed(live: LiveNodeSet) -> bool:
-    """Return True where the StatefulSet's status is about its newest template."""
+    """Return True if the StatefulSet's status is about its newest template."""
     found = live.stateful_set or {}
     return bool(found.get("status", {}).get("observedGeneration", 0) >= found.get("metadata", {}).get("generation", 0))
 

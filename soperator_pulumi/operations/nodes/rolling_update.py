@@ -1,7 +1,7 @@
-"""Rolling update of a node set whose template has changed: in waves, each node drained before and undrained after.
+"""Rolling update of a node set whose template has changed: in waves whose nodes are drained before and undrained after.
 
-Nothing is remembered: Kubernetes knows which pods are old, and the drains themselves name their owner. So the next run
-continues a run that was killed, at whatever moment.
+Nothing is stored: Kubernetes knows which pods are old, and the drains name their owner. So the next run can continue a
+run that was killed at any point.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,35 +35,35 @@ _ASK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class RollingUpdate:
-    """The pods of one node set."""
+    """Updates the pods of one node set."""
 
     registration: Registration
     draining: Draining
     policy: DrainSpec
     max_unavailable: Share
     timeout_seconds: float
-    """Time for a recreated node to join, from when its old pod is gone."""
+    """Time for a recreated node to join after its old pod is gone, in seconds."""
     tolerated: int = 0
-    """Number of nodes with new pods that may be missing without holding up the others."""
+    """Number of nodes with new pods that may be missing without stopping the update."""
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
         return self._recreation(status).outdated
 
     def held(self, status: NodeSetStatus) -> dict[str, Operation]:
-        """Return the nodes that a drain of ours still holds although their pods are new and have joined."""
+        """Return the nodes that this stack's drains still hold although their pods are new and have joined."""
         markers = status.drained_by(self._owner).items()
         held = {name: marker.operation for name, marker in markers if marker.operation in OVER_WHEN_JOINED}
         outdated = {*status.outdated}
         return {name: why for name, why in held.items() if status.joined(name) and name not in outdated}
 
     def undrain(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Undrain those, and return the node set as it is then. A planner that drains nodes meanwhile is waited for.
+        """Undrain the nodes in `held`, after waiting for another planner, and return the node set's new state.
 
         Raises:
             DrainError: another planner still drains after ten minutes.
-            NotReadyError: slurmctld has not undrained them for two minutes.
-            KubernetesError: the pods cannot be looked at.
+            NotReadyError: slurmctld has not undrained them within two minutes.
+            KubernetesError: the pods cannot be read.
         """
         if not self.held(status):
             return status
@@ -80,7 +80,7 @@ class RollingUpdate:
             try:
                 back = self.draining.undrain(held, OVER_WHEN_JOINED)
             except (SlurmError, TransportError) as error:
-                trouble = str(error)  # the next look shows whether it was done
+                trouble = str(error)  # the next look shows if it was done
             else:
                 # New nodes are reported as they join.
                 if again := [name for name in back if held[name] is not Operation.POD_START]:
@@ -92,7 +92,7 @@ class RollingUpdate:
         )
 
     def held_until_they_come(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
-        """Return those that a drain of a run of ours holds, and where no slurmd is yet."""
+        """Return the missing nodes that a run of this stack has drained, and where slurmd does not run yet."""
         pods, held = status.live.pods, status.drained_by(self._owner)
         return [
             name
@@ -103,7 +103,7 @@ class RollingUpdate:
         ]
 
     def hand_over_to_pods(self, status: NodeSetStatus, missing: Sequence[str]) -> None:
-        """Have nodes that come later undrain themselves: no run may look again."""
+        """Let nodes that come later undrain themselves, as no run may look again."""
         names = self.held_until_they_come(status, missing)
         try:
             self.draining.hand_over_to_pods(names)
@@ -127,21 +127,21 @@ class RollingUpdate:
         """Return what the update of these nodes will drain, in lines: the nodes and their jobs.
 
         Raises:
-            SlurmError: slurmctld does not answer as it should.
-            TransportError: it was not reached.
+            SlurmError: slurmctld gives an unexpected answer.
+            TransportError: slurmctld cannot be reached.
         """
         return self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
 
     def run(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Recreate outdated pods, wave by wave, and return the node set as it is then.
+        """Recreate outdated pods, wave by wave, and return the node set's state afterwards.
 
-        Where the policy does not wait, nodes with jobs stay drained: a later run continues with them.
+        If the policy does not wait, nodes with jobs stay drained: a later run continues with them.
 
         Raises:
             DrainError: nodes of a wave did not become free; they are undrained.
             NotReadyError: recreated nodes do not join; the others are in service.
-            KubernetesError: the pods cannot be looked at, or not deleted.
-            RunCancelledError: somebody cancelled the run.
+            KubernetesError: the pods cannot be read or deleted.
+            RunCancelledError: the run was cancelled.
         """
         status = self.undrain(status)
         while self.outdated(status):
@@ -154,15 +154,15 @@ class RollingUpdate:
             elif not free:
                 return self.registration.look()
             else:
-                # A node that was broken before may still be: that counts once all are recreated.
+                # A node that was broken before may still be broken: that only counts when all are recreated.
                 status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
         return status
 
     def _recreate(self, recreation: Recreation, wave: Sequence[str]) -> frozenset[str]:
-        """Free the nodes of a wave and delete their pods; return those that were freed.
+        """Drain the nodes of a wave and delete their pods; return the nodes that were free.
 
         Raises:
-            DrainError: they did not become free.
+            DrainError: the nodes did not become free.
         """
         size = len(recreation.status.names)
         new = size - len(recreation.outdated)
@@ -179,11 +179,11 @@ class RollingUpdate:
         return Recreation(status, jobs, self._owner, self.max_unavailable, self.tolerated)
 
     def _ask(self) -> Recreation:
-        """Return the state in Slurm and Kubernetes now. No wave is chosen without an answer of both.
+        """Return the current state in Slurm and Kubernetes: without both answers no wave is chosen.
 
         Raises:
             SlurmError: slurmctld has not answered for five minutes.
-            TransportError: it was not reached.
+            TransportError: slurmctld cannot be reached.
         """
         clock, say = self.registration.clock, saying(self.registration.report, "waits for slurmctld")
         for left in until(clock.now() + ANSWER_SECONDS, clock, first=_ASK_SECONDS, longest=_ASK_SECONDS, say=say):
@@ -207,11 +207,11 @@ class RollingUpdate:
         return replace(every, names=tuple(names), staying=staying, never_started=never_started, starting=starting)
 
     def _free(self, status: NodeSetStatus, wave: Sequence[str]) -> frozenset[str]:
-        """Free the nodes of a wave, and return those that are.
+        """Drain the nodes of a wave, wait, and return those that are free.
 
         Raises:
-            DrainError: they did not become free.
-            AnotherPlannerError: another planner drains nodes now: those are not undrained.
+            DrainError: the nodes did not become free.
+            AnotherPlannerError: another planner drains nodes now: these nodes are not undrained.
         """
         try:
             freed = self.draining.free([self._leaving(status, wave)], Operation.ROLLING_UPDATE)
@@ -229,7 +229,7 @@ class RollingUpdate:
         return freed.free
 
     def _delete_pods(self, names: Collection[str]) -> None:
-        """Delete the pods that are still old ones, and their nodes still free: the drain run's answer may be old."""
+        """Delete the pods that are still old and whose nodes are still free: the drain run's answer may be outdated."""
         status = self.registration.look()
         for name in self.outdated(status):
             if name in names and _still_free(status, name):
@@ -240,7 +240,7 @@ class RollingUpdate:
         """Wait until recreated nodes have joined, and undrain them.
 
         Raises:
-            NotReadyError: they have not in time.
+            NotReadyError: they have not joined in time.
         """
         seconds = self.policy.grace.total_seconds() + self.timeout_seconds
         status = self.registration.wait(names, seconds)
@@ -264,6 +264,6 @@ class RollingUpdate:
 
 def _still_free(status: NodeSetStatus, name: str) -> bool:
     node = status.nodes.get(name)
-    if node is None:  # not known to slurmctld: no job is there as long as no slurmd is
+    if node is None:  # unknown to slurmctld: without slurmd, no job can be there
         return not status.trouble and not status.live.pods[name].runs(WORKER_CONTAINER)
     return node.drained and not node.busy_state

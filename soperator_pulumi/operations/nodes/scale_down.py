@@ -1,4 +1,4 @@
-"""Scale-down of one node set: drains surplus nodes before Kubernetes removes their pods, and cleans up after."""
+"""Scale-down of a node set: surplus nodes are drained before Kubernetes removes their pods."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -22,36 +22,36 @@ from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
 
 _GOING_SECONDS = 60
-"""Time for a pod to go beyond its grace period."""
+"""Time for a pod to go, beyond its grace period, in seconds."""
 
 
 @dataclass(frozen=True)
 class NodeSetSize:
-    """A node set's size, with all that decides how it gets there."""
+    """A node set's wanted size, with everything that decides how it gets there."""
 
     ref: ClusterRef
     """The cluster, with the labels of the node set's pods."""
     node_set: str
     replicas: int
     identity: str
-    """Another text when Pulumi would replace the StatefulSet."""
+    """Text that changes if Pulumi would replace the StatefulSet."""
     policy: dict[str, Any]
     """`drain` of the node set, as JSON."""
 
 
 class ScaleDown:
-    """One node set, compared with the live one."""
+    """Scales one node set, comparing the wanted size with the live node set."""
 
     def __init__(
         self, kube: Kube, wanted: NodeSetSize, recorded: NodeSetSize | None, report: Report, clock: Clock
     ) -> None:
-        """Prepare.
+        """Create an operation; it reads and changes nothing yet.
 
         Args:
-            kube: Its Kubernetes.
-            wanted: The size that it is to have.
-            recorded: The size of the last run; None when it is new.
-            report: Shows a line.
+            kube: Kubernetes of the node set.
+            wanted: Wanted size.
+            recorded: Size of the last run; None for a new node set.
+            report: Reports a line.
             clock: Waits, and bounds waits.
         """
         self._kube = kube
@@ -65,10 +65,10 @@ class ScaleDown:
         self._what = f"{wanted.ref.cluster}/{wanted.node_set}"
 
     def preview(self) -> bool:
-        """Print what `free` would do, and return True where it would do anything. It only reads.
+        """Report what `free` would do, and return True if it would do anything. It only reads.
 
         Raises:
-            KubernetesError: Kubernetes is not reached, or it is another namespace.
+            KubernetesError: Kubernetes cannot be reached, or the namespace is not the recorded one.
             SpecError: SOPERATOR_DRAIN has problems.
         """
         policy_of(self._ref.cluster, self._wanted.policy)
@@ -79,7 +79,7 @@ class ScaleDown:
             if leaving.names:
                 if self._recorded and self._recorded.replicas == self._wanted.replicas < live.replicas:
                     self._report(
-                        f"somebody has scaled it to {live.replicas} nodes beside Pulumi. A plain `pulumi up` drains "
+                        f"it was scaled to {live.replicas} nodes outside Pulumi. A plain `pulumi up` drains "
                         "the surplus, but removes no pod: use `pulumi up --refresh`."
                     )
                 for line in self._draining.preview([leaving], operation):
@@ -92,7 +92,7 @@ class ScaleDown:
             if leaving.names:
                 self._report(
                     f"{leaving.before} -> {leaving.after} nodes. Leaving: {compress(leaving.names)}. "
-                    f"Their jobs are not known, as slurmctld does not answer: {error}"
+                    f"Their jobs are unknown, as slurmctld does not answer: {error}"
                 )
             return bool(leaving.names)
         if back:
@@ -100,14 +100,14 @@ class ScaleDown:
         return bool(back)
 
     def free(self) -> tuple[str, int]:
-        """Free surplus nodes and undrain those wanted again; return the namespace's UID and the size that may be.
+        """Drain surplus nodes and undrain wanted ones; return the namespace's UID and the size that is safe now.
 
-        That is the wanted size, or a larger one while some are not free and the policy does not wait. A node set that
-        only grows waits for no other planner.
+        That is the wanted size, or a larger one while some nodes are not free and the policy does not wait. A node set
+        that only grows does not wait for other planners.
 
         Raises:
-            DrainError: they are not free; all are undrained, or the message names those that are not.
-            KubernetesError: Kubernetes is not reached, or it is another namespace.
+            DrainError: the nodes are not free; all are undrained, or the message names those that are not.
+            KubernetesError: Kubernetes cannot be reached, or the namespace is not the recorded one.
             SpecError: SOPERATOR_DRAIN has problems.
         """
         self._free_former()
@@ -118,7 +118,7 @@ class ScaleDown:
             return uid, self._free()
 
     def clean_up(self) -> None:
-        """Remove the records of the node set's nodes once its pods are gone, and report those that stay."""
+        """Remove the records of the node set's nodes once its pods are gone, and report records that stay."""
         ref, node_set = self._ref, self._wanted.node_set
         try:
             ref.uid(self._kube)
@@ -136,7 +136,7 @@ class ScaleDown:
             self._report(line)
 
     def _has_work(self) -> bool:
-        """Return True where nodes leave, or a wanted node holds a drain of ours that is over."""
+        """Return True if nodes leave, or if a wanted node is held by a drain that is over."""
         live = self._live()
         if self._leaving(live)[0].names:
             return True
@@ -156,9 +156,11 @@ class ScaleDown:
             freed = self._draining.free([leaving], operation, first=partial(self._undrain, live))
             live, before = self._live(), leaving
             leaving, operation = self._leaving(live)
-            if leaving.as_free_as(before):  # nobody has scaled the set up meanwhile, and no slurmd has started
+            if leaving.as_free_as(before):  # since then the set was not scaled up and no slurmd has started
                 return self._size(freed, operation)
-        raise DrainError(f"{self._what}: its nodes change as fast as they are drained. Run again when that is over.")
+        raise DrainError(
+            f"{self._what}: its nodes change as fast as they are drained. Run again when they no longer change."
+        )
 
     def _report(self, text: str) -> None:
         self._show(f"{self._what}: {text}")
@@ -167,7 +169,7 @@ class ScaleDown:
         return LiveNodeSet.read(self._kube, self._ref, self._wanted.node_set)
 
     def _leaving(self, live: LiveNodeSet) -> tuple[DrainRequest, Operation]:
-        """Return the nodes that leave and the operation: the surplus, or all where the StatefulSet is replaced."""
+        """Return the nodes that leave and the operation: the surplus, or all nodes if the StatefulSet is replaced."""
         policy = policy_of(self._ref.cluster, self._wanted.policy)
         if self._is_replaced(live):
             return live.recreated(policy), Operation.REPLACEMENT
@@ -176,12 +178,12 @@ class ScaleDown:
     def _is_replaced(self, live: LiveNodeSet) -> bool:
         if live.stateful_set is None:
             return False
-        # The StatefulSet's own text counts also after a run that was killed before it was replaced.
+        # The StatefulSet's own text also counts, as a run may have been killed before the replacement.
         identity = live.identity or (self._recorded.identity if self._recorded else "")
         return bool(identity) and identity != self._wanted.identity
 
     def _free_former(self) -> None:
-        """Free the nodes in the namespace that the node set leaves for another one."""
+        """Drain the nodes in the namespace that the node set is leaving for another one."""
         former, wanted = self._recorded, self._wanted
         if former is None or former.ref.namespace == wanted.ref.namespace:
             return
@@ -189,7 +191,7 @@ class ScaleDown:
         drain_all(self._kube, former.ref, policies, Operation.REPLACEMENT, report=self._show, clock=self._clock)
 
     def _size(self, freed: DrainResult, operation: Operation) -> int:
-        """Return the size that the StatefulSet may have: more than wanted while some nodes are not free."""
+        """Return the size that the StatefulSet may have: larger than wanted while some nodes are not free."""
         if not freed.busy:
             return self._wanted.replicas
         if operation is Operation.REPLACEMENT:
@@ -206,14 +208,14 @@ class ScaleDown:
         return size
 
     def _wanted_again(self, found: Snapshot) -> frozenset[str]:
-        """Return the wanted nodes that hold a drain of ours for an operation that is over."""
+        """Return the wanted nodes that are held by a drain of this stack for an operation that is over."""
         names = [f"{self._wanted.node_set}-{ordinal}" for ordinal in range(self._wanted.replicas)]
         return drained_for(OVER_WHEN_WANTED, names, found, self._ref.owner)
 
     def _undrain(self, live: LiveNodeSet, found: Snapshot) -> None:
         """Undrain the nodes that are wanted again.
 
-        A node whose pod is not ready is marked instead: it is undrained when its pod is there and it has joined.
+        A node whose pod is not ready is marked instead, and undrained when its pod is back and has joined.
         """
         back = self._wanted_again(found)
         there = frozenset(name for name in back if (pod := live.pods.get(name)) and pod.ready and not pod.going)

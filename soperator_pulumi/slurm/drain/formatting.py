@@ -20,8 +20,8 @@ def span(seconds: float) -> str:
 
 
 def moment(at: float, now: float, zone: tzinfo | None) -> str:
-    """Return a time of day, with its date unless it is today."""
-    then, today = (datetime.fromtimestamp(each, UTC).astimezone(zone) for each in (at, now))
+    """Return a time of day, with its date if it is not today."""
+    then, today = (datetime.fromtimestamp(seconds, UTC).astimezone(zone) for seconds in (at, now))
     return f"{then:%H:%M}" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
@@ -32,7 +32,7 @@ def named(job: Job) -> str:
 
 
 def ending(job: Job, now: float, zone: tzinfo | None) -> str:
-    """Return the end of a job, as far as its time limit decides it."""
+    """Return when a job ends, as far as its time limit shows."""
     if "COMPLETING" in job.state:
         return "completing"
     if "SUSPENDED" in job.state:
@@ -47,12 +47,12 @@ def lasting(reservation: Reservation, now: float, zone: tzinfo | None) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """Return `1 node`, `4 nodes`."""
+    """Return a count with its noun: `1 node`, `4 nodes`."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def listed(parts: Iterable[str], most: int) -> str:
-    """Return the first parts, and the number of the others."""
+    """Return the first `most` parts, and how many others there are."""
     every = list(parts)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more

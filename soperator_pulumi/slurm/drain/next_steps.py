@@ -1,4 +1,4 @@
-"""Next steps of a person after a drain that stopped, by the jobs and nodes that it waited for."""
+"""Next steps for the user after a drain stopped, from the jobs and nodes that it waited for."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ _JOBS_IN_A_LINE = 3
 
 
 def next_steps(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
-    """Yield the next steps, a line each.
+    """Yield the next steps, one per line.
 
     Args:
         plan: Plan that stopped.
@@ -36,12 +36,12 @@ def next_steps(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
         )
         yield (
             f"Still completing: {listed(map(named, completing), _JOBS_IN_A_LINE)}. Their processes or the epilog do "
-            f"not end: look at {nodes}; what can't be ended there is given up with scontrol update "
+            f"not end: look at {nodes}; to give up processes that can't be ended: scontrol update "
             f"nodename={nodes} state=down reason=..."
         )
     lost = [name for name, waiting in plan.waiting.items() if not waiting.jobs]
     if lost:
         yield (
-            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost registers again once slurmd "
-            "restarts: delete its pod when nothing runs in it."
+            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost registers again after slurmd "
+            "restarts: delete its pod if nothing runs in it."
         )

@@ -1,6 +1,6 @@
-"""Plan for the nodes that are to leave: drain, wait, treat jobs, continue or stop.
+"""Plan for nodes that are to leave: drain, wait, requeue or cancel jobs, continue or stop.
 
-`plan` is pure: every look makes a new one from the newest state of slurmctld. It remembers only its arguments, so
+`plan` is pure: every look at slurmctld makes a new plan from the newest state. A plan depends only on its arguments, so
 that the next run continues a killed one.
 """
 
@@ -13,7 +13,7 @@ from soperator_pulumi.slurm.drain.checks import Evidence, why_not_free
 from soperator_pulumi.slurm.drain.formatting import named
 from soperator_pulumi.slurm.drain.reason import RECREATES_PODS, Marker, Operation, drain_of_ours, drained_by_another
 from soperator_pulumi.slurm.drain.request import DrainRequest
-from soperator_pulumi.slurm.drain.time_out import Beside, Held, Treatment, verdict
+from soperator_pulumi.slurm.drain.time_out import Held, ProtectingSet, Treatment, verdict
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, Reaction
@@ -21,7 +21,7 @@ from soperator_pulumi.spec.drain import DrainSpec, Reaction
 T = TypeVar("T")
 
 _NOTHING: Mapping[int, float] = MappingProxyType({})
-_NOBODY: Mapping[int, str] = MappingProxyType({})
+_NONE_REFUSED: Mapping[int, str] = MappingProxyType({})
 _NO_OTHERS: Mapping[str, DrainSpec] = MappingProxyType({})
 
 
@@ -30,43 +30,43 @@ class Waiting:
     """A node that is not free yet."""
 
     why: str
-    """Reason, to stand after the node's name."""
+    """Reason why the node is not free, worded to follow its name."""
     jobs: tuple[Job, ...]
     """Jobs that hold the node."""
     until: float | None
-    """End of the last of these jobs by its limit, in seconds since 1970; None without jobs or without a limit."""
+    """Latest end of these jobs by their limits, in seconds since 1970; None without jobs or without a limit."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions at this look."""
+    """Actions to take now."""
 
     drain: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Nodes to drain now, by the reason to give. No node that somebody else has drained is among them."""
+    """Nodes to drain now, by reason. It never includes nodes that someone else has drained."""
     free: frozenset[str] = frozenset()
     """Nodes whose pods may be removed."""
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
-    """All other nodes, those to drain now among them."""
+    """All other nodes, including those to drain now."""
     requeue: tuple[int, ...] = ()
     """Jobs to requeue now."""
     cancel: tuple[int, ...] = ()
     """Jobs to cancel now."""
     stop: tuple[str, ...] = ()
-    """Reasons to stop here: undrain all nodes, remove none. Then no node is drained and no job is treated."""
+    """Reasons to stop: undrain all nodes and remove none. Then no node is drained, and no job requeued or cancelled."""
     refused: bool = False
-    """True where it stops for something that counts on a node (`drain.reservations`, `drain.pending_jobs`)."""
+    """True if the run stops because something depends on a node (`drain.reservations`, `drain.pending_jobs`)."""
     foreign: Mapping[str, str] = field(default_factory=dict)
-    """Nodes that somebody else has drained, with the reason."""
+    """Nodes that someone else has drained, with the reasons."""
     reserved: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
-    """Nodes that a current or future reservation names."""
+    """Nodes named by a current or future reservation."""
     pending: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     """Nodes that pending jobs request by name."""
-    beside: tuple[Beside, ...] = ()
-    """Node sets whose policies count for jobs here, although they keep the nodes that these jobs hold there."""
+    protecting: tuple[ProtectingSet, ...] = ()
+    """Node sets that lose no node, but whose policies protect jobs here that also hold their nodes."""
 
     @property
     def done(self) -> bool:
-        """True where all nodes are free."""
+        """True if all nodes are free."""
         return not self.waiting and not self.stop
 
 
@@ -78,33 +78,36 @@ def plan(
     elapsed_seconds: float,
     now: float,
     treated: Mapping[int, float] = _NOTHING,
-    unrequeueable: Mapping[int, str] = _NOBODY,
+    unrequeueable: Mapping[int, str] = _NONE_REFUSED,
     others: Mapping[str, DrainSpec] = _NO_OTHERS,
 ) -> Plan:
-    """Return the actions of this look, for all node sets at once: a reason to stop one stops all.
+    """Return what to do now, for all node sets at once: a reason to stop one of them stops all.
 
     Args:
-        leaving: Nodes that are to leave, the same ones during a run.
-        snapshot: Newest state of slurmctld, none older than one seen before.
-        marker: Marker of this run, without a reason from before.
+        leaving: Nodes that are to leave; the same throughout a run.
+        snapshot: Newest state of slurmctld, not older than any state seen before.
+        marker: Marker of this run, without a previous reason.
         elapsed_seconds: Time since this run began.
         now: Time in seconds since 1970.
-        treated: Jobs that this run has requeued or cancelled, each with the seconds since.
+        treated: Jobs that this run has requeued or cancelled, with the seconds since.
         unrequeueable: Jobs that Slurm refused to requeue in this run, with Slurm's message.
-        others: Policies of the cluster's other node sets, by name: they count for jobs on nodes of both (see
-            `shared`). An unknown policy counts as the default one, by which no job is requeued or cancelled.
+        others: Policies of the cluster's other node sets, by name: they apply to jobs that hold nodes of both (see
+            `shared`). An unknown policy counts as the default, which never requeues or cancels a job.
     """
-    names = frozenset(name for each in leaving for name in each.names)
+    names = frozenset(name for node_set in leaving for name in node_set.names)
     held_by = _by_node(names, ((job, job.node_names) for job in snapshot.jobs if job.active))
-    reserved = _by_node(names, ((each, each.node_names) for each in snapshot.reservations if each.ends_at > now))
+    reserved = _by_node(
+        names,
+        ((reservation, reservation.node_names) for reservation in snapshot.reservations if reservation.ends_at > now),
+    )
     pending = _by_node(
         names, ((job, job.required_nodes) for job in snapshot.jobs if job.pending and job.job_id not in treated)
     )
-    looks = [_look(each, snapshot, marker, held_by) for each in leaving]
+    looks = [_look(node_set, snapshot, marker, held_by) for node_set in leaving]
     refusals = [] if marker.operation in RECREATES_PODS else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]
-    beside = [*_beside(leaving, snapshot, others)]
-    judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), beside)
+    protecting = [*_protecting(leaving, snapshot, others)]
+    judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), protecting)
     stop = (*refusals, *judged.stop)
     return Plan(
         drain={} if stop else _together(look.drain for look in looks),
@@ -121,7 +124,7 @@ def plan(
         },
         reserved=reserved,
         pending=pending,
-        beside=tuple(beside),
+        protecting=tuple(protecting),
     )
 
 
@@ -131,7 +134,7 @@ def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, fro
     Returns:
         References of jobs, by the name of the other node set.
     """
-    going = {name: each.node_set for each in leaving for name in each.names}
+    going = {name: node_set.node_set for node_set in leaving for name in node_set.names}
     holders: dict[str, set[str]] = {}
     everywhere: dict[str, set[str]] = {}
     for job in snapshot.jobs:
@@ -149,24 +152,24 @@ def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, fro
 def drained_for(
     operations: Collection[Operation], names: Iterable[str], snapshot: Snapshot, owner: str
 ) -> frozenset[str]:
-    """Return the nodes of `names` that a drain of ours for one of `operations` holds."""
+    """Return the nodes of `names` that this cluster's drains for one of `operations` hold."""
     markers = {name: drain_of_ours(snapshot.nodes[name], owner) for name in names if name in snapshot.nodes}
     return frozenset(name for name, marker in markers.items() if marker and marker.operation in operations)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """One node set at one look."""
+    """State of one node set at one time."""
 
     leaving: DrainRequest
     drain: Mapping[str, str]
-    """Reason to give, by node."""
+    """Nodes to drain, with the reason to give."""
     waiting: Mapping[str, Waiting]
     undrained: frozenset[str]
     """Nodes to drain now, and nodes that registered and got jobs after the list of nodes was read."""
 
     def held(self) -> Held:
-        """Return the input of its policy."""
+        """Return the node set as its policy judges it."""
         jobs = {job.job_id: job for waiting in self.waiting.values() for job in waiting.jobs}
         return Held(self.leaving, tuple(self.waiting), tuple(jobs.values()), self.undrained)
 
@@ -188,21 +191,23 @@ def _look(leaving: DrainRequest, snapshot: Snapshot, marker: Marker, held_by: Ma
 
 
 def _reason(node: Node, marker: Marker) -> str | None:
-    """Return the reason for a drain now; None where this run or somebody else has drained the node."""
+    """Return the reason to drain a node with; None if this run or someone else has drained it."""
     if drained_by_another(node, marker.owner) or "UNDRAIN" in node.state:
-        return None  # an undrain in progress is judged at the next look
+        return None  # an undrain is in progress: decide at the next look
     held = drain_of_ours(node, marker.owner)
     if held and (held.operation, held.run) == (marker.operation, marker.run):
         return None
-    # 24.11 keeps the reason after an undrain, so one of ours may be there without a drain.
+    # Slurm 24.11 keeps the reason after an undrain, so a node may have such a reason without a drain.
     earlier = Marker.read(node.reason, marker.owner)
     return str(replace(marker, before=earlier.before if earlier else node.reason))
 
 
-def _beside(leaving: Sequence[DrainRequest], snapshot: Snapshot, others: Mapping[str, DrainSpec]) -> Iterator[Beside]:
-    policies = {**others, **{each.node_set: each.policy for each in leaving}}
+def _protecting(
+    leaving: Sequence[DrainRequest], snapshot: Snapshot, others: Mapping[str, DrainSpec]
+) -> Iterator[ProtectingSet]:
+    policies = {**others, **{node_set.node_set: node_set.policy for node_set in leaving}}
     for node_set, references in shared(leaving, snapshot).items():
-        yield Beside(node_set, policies.get(node_set) or DrainSpec(), references)
+        yield ProtectingSet(node_set, policies.get(node_set) or DrainSpec(), references)
 
 
 def _last_end(jobs: Collection[Job]) -> float | None:
@@ -211,7 +216,7 @@ def _last_end(jobs: Collection[Job]) -> float | None:
 
 
 def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) -> dict[str, tuple[T, ...]]:
-    """Return the things that name each of `names`."""
+    """Return the things that name nodes, by those of `names` that they name."""
     found: dict[str, list[T]] = {}
     for thing, nodes in things:
         for name in names & nodes:
@@ -220,7 +225,7 @@ def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) 
 
 
 def _together(drains: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by reason: one call drains all nodes of one reason."""
+    """Return the nodes by reason, so that one call drains all nodes with the same reason."""
     found: dict[str, list[str]] = {}
     for drain in drains:
         for name, reason in drain.items():
@@ -233,23 +238,24 @@ def _refusals(
     reserved: Mapping[str, tuple[Reservation, ...]],
     pending: Mapping[str, tuple[Job, ...]],
 ) -> Iterator[str]:
-    for each in leaving:
-        if each.policy.reservations is Reaction.REFUSE:
-            for reservation, names in _named_in(each.names, reserved):
+    for node_set in leaving:
+        if node_set.policy.reservations is Reaction.REFUSE:
+            for reservation, names in _named_in(node_set.names, reserved):
                 yield (
-                    f"{each.node_set}: reservation {reservation.name} names {compress(names)}, and drain.reservations "
+                    f"{node_set.node_set}: reservation {reservation.name} names {compress(names)}, and "
+                    "drain.reservations "
                     "is refuse. Wait for its end, remove the nodes from it, or set the policy to report."
                 )
-        if each.policy.pending_jobs is Reaction.REFUSE:
-            for job, names in _named_in(each.names, pending):
+        if node_set.policy.pending_jobs is Reaction.REFUSE:
+            for job, names in _named_in(node_set.names, pending):
                 yield (
-                    f"{each.node_set}: pending {named(job)} asks for {compress(names)}, and drain.pending_jobs is "
+                    f"{node_set.node_set}: pending {named(job)} asks for {compress(names)}, and drain.pending_jobs is "
                     "refuse. Cancel it, change its nodes, or set the policy to report."
                 )
 
 
 def _named_in(names: Iterable[str], things: Mapping[str, tuple[T, ...]]) -> list[tuple[T, list[str]]]:
-    """Return each thing with the nodes of `names` that it names."""
+    """Return the things that name any of `names`, with the names."""
     found: dict[T, list[str]] = {}
     for name in names:
         for thing in things.get(name, ()):

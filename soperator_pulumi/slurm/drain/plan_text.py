@@ -1,4 +1,4 @@
-"""Text of a plan for people: its preview, its progress, and its error."""
+"""Text of a plan for users: its preview, its progress, and its error."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from soperator_pulumi.slurm.models import Job, Node, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 _LINES = 20
-"""Most lines about nodes of one node set: nobody reads a thousand lines for a thousand nodes."""
+"""Most lines about nodes of one node set: a thousand lines for a thousand nodes help no reader."""
 
 _JOBS_IN_A_LINE = 3
 
 _WITHOUT_WAITING = (
-    "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
+    "Drains now and does not wait: free nodes leave now, the others in a later run, after their jobs have ended."
 )
 
 _Group = tuple[list[str], str]
-"""Nodes, and one text about all of them."""
+"""Nodes, and the text that applies to all of them."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -38,18 +38,18 @@ def preview(
     cluster: str,
     zone: tzinfo | None = None,
 ) -> list[str]:
-    """Return the preview, in lines: the nodes that leave, their jobs, and the jobs' ends.
+    """Return the lines of the preview: the nodes that leave, their jobs, and when these end.
 
     Args:
-        plan: Plan of this moment, with no time elapsed.
+        plan: Plan for this moment, with no time elapsed.
         leaving: Requests of the plan.
-        snapshot: State that the plan is made from.
+        snapshot: State from which the plan was made.
         now: Time in seconds since 1970.
         cluster: Name of the cluster.
-        zone: Zone of the times shown; None for the machine's own.
+        zone: Time zone of the output; None for that of the machine.
     """
     page = _Page(plan, snapshot, now, zone)
-    lines = [line for each in leaving if each.names for line in page.node_set(each, cluster)]
+    lines = [line for node_set in leaving if node_set.names for line in page.node_set(node_set, cluster)]
     return lines + [f"Stops here: {reason}" for reason in plan.stop]
 
 
@@ -62,11 +62,11 @@ def progress(
     elapsed_seconds: float,
     zone: tzinfo | None = None,
 ) -> str:
-    """Return the progress, a line for each node set that is not free: nodes free, jobs and time left."""
+    """Return the progress, with a line for every node set that is not free: free nodes, jobs and time left."""
     return "\n".join(
-        f"{cluster}/{each.node_set}: {_progress(plan, each, now, elapsed_seconds, zone)}"
-        for each in leaving
-        if any(name in plan.waiting for name in each.names)
+        f"{cluster}/{node_set.node_set}: {_progress(plan, node_set, now, elapsed_seconds, zone)}"
+        for node_set in leaving
+        if any(name in plan.waiting for name in node_set.names)
     )
 
 
@@ -79,19 +79,19 @@ def aborted(
     kept: Mapping[str, str] = _NONE,
     zone: tzinfo | None = None,
 ) -> str:
-    """Return the error of a plan that stopped: reasons, jobs with users and end times, and the next steps.
+    """Return the error for a plan that stopped: reasons, jobs with users and end times, and next steps.
 
     Args:
         plan: Plan with `stop`.
         leaving: Requests of the plan.
         now: Time in seconds since 1970.
         cluster: Name of the cluster.
-        kept: Nodes that could not be undrained, with the reason. Empty: the text reports that all are.
-        zone: Zone of the times shown; None for the machine's own.
+        kept: Nodes that could not be undrained, with the reasons. If empty, the text reports that all are undrained.
+        zone: Time zone of the output; None for that of the machine.
     """
     lines = [f"{cluster}: no node is removed.", *(f"  {reason}" for reason in plan.stop)]
     if not plan.refused:
-        held = {name: plan.waiting[name] for each in leaving for name in each.names if name in plan.waiting}
+        held = {name: plan.waiting[name] for node_set in leaving for name in node_set.names if name in plan.waiting}
         shown = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
         lines += _table(_grouped(shown, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
@@ -111,7 +111,7 @@ def aborted(
 
 @dataclass(frozen=True)
 class _Page:
-    """Data of a preview."""
+    """Data for a preview."""
 
     plan: Plan
     snapshot: Snapshot
@@ -133,15 +133,15 @@ class _Page:
         yield from self._policy(leaving)
 
     def _groups(self, leaving: DrainRequest) -> list[_Group]:
-        """Return the nodes in groups of one text."""
+        """Return the nodes, grouped by equal texts."""
         waiting = self.plan.waiting
         jobs = {name: waiting[name].jobs if name in waiting else () for name in leaving.names}
         shown = {name: (jobs[name], self._condition(name)) for name in leaving.names}
         return [(names, text or "idle") for names, text in _grouped(shown, self.now, self.zone)]
 
     def _condition(self, name: str) -> tuple[str, ...]:
-        """Return the text about a node besides its jobs."""
-        reserved = (lasting(each, self.now, self.zone) for each in self.plan.reserved.get(name, ()))
+        """Return the text about a node, apart from its jobs."""
+        reserved = (lasting(reservation, self.now, self.zone) for reservation in self.plan.reserved.get(name, ()))
         pending = (f"pending {named(job)} asks for it" for job in self.plan.pending.get(name, ()))
         return (*self._state(name), *reserved, *pending)
 
@@ -151,7 +151,7 @@ class _Page:
             yield waiting.why if waiting else "slurmd has not started there, and its pod cannot start"
             return
         if name in self.plan.foreign:
-            yield f"drained by somebody else ({node.reason or 'no reason given'}), stays drained"
+            yield f"drained by someone else ({node.reason or 'no reason given'}), stays drained"
         elif "DRAIN" in node.state:
             yield "drained by an earlier run"
         if not node.joined:
@@ -170,31 +170,31 @@ class _Page:
         yield f"Drains now, waits up to {span(policy.timeout.total_seconds())}, then {_afterwards(policy)}."
         if policy.on_timeout is OnTimeout.REQUEUE:
             yield from self._requeueing(leaving)
-        yield from self._beside(leaving)
+        yield from self._protected(leaving)
 
     def _requeueing(self, leaving: DrainRequest) -> Iterator[str]:
-        """Yield the jobs that cannot be requeued, or cannot start again afterwards."""
+        """Yield lines about jobs that cannot be requeued, or could not start again after that."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.job_id: job for some in held for job in some}.values()
         if fixed := [job for job in jobs if not job.requeueable]:
             cancels = leaving.policy.not_requeueable is NotRequeueable.CANCEL
             then = "is cancelled" if cancels else "aborts the run instead"
-            yield f"Can't be requeued, so that then each of these {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
+            yield f"Can't be requeued, so each of them then {then}: {listed(map(named, fixed), _JOBS_IN_A_LINE)}."
         gone = frozenset(() if leaving.come_back else leaving.names)
         if lost := [job for job in jobs if job.requeueable and job.required_nodes & gone]:
             shown = listed(map(named, lost), _JOBS_IN_A_LINE)
             yield f"Can't start again once requeued, as they ask for leaving nodes: {shown}."
 
-    def _beside(self, leaving: DrainRequest) -> Iterator[str]:
-        """Yield the jobs on nodes of another node set as well, whose policy protects them too."""
+    def _protected(self, leaving: DrainRequest) -> Iterator[str]:
+        """Yield lines about jobs that also hold nodes of another node set, whose policy protects them, too."""
         held = (self.plan.waiting[name].jobs for name in leaving.names if name in self.plan.waiting)
         jobs = {job.reference: job for some in held for job in some}
-        for each in self.plan.beside:
-            both = [named(job) for reference, job in jobs.items() if reference in each.jobs]
+        for elsewhere in self.plan.protecting:
+            both = [named(job) for reference, job in jobs.items() if reference in elsewhere.jobs]
             if both and leaving.policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
                 yield (
-                    f"On nodes of {each.node_set} as well, whose drain protects them too "
-                    f"({_in_short(each.policy)}): {listed(both, _JOBS_IN_A_LINE)}."
+                    f"Also on nodes of {elsewhere.node_set}, whose drain protects them as well "
+                    f"({_in_short(elsewhere.policy)}): {listed(both, _JOBS_IN_A_LINE)}."
                 )
 
 
@@ -211,9 +211,9 @@ def _afterwards(policy: DrainSpec) -> str:
         case OnTimeout.ABORT:
             return "abort: all nodes are undrained"
         case OnTimeout.REQUEUE:
-            return "requeue: the jobs that are left are requeued"
+            return "requeue: the remaining jobs are requeued"
         case OnTimeout.CANCEL:
-            return "cancel: the jobs that are left are cancelled"
+            return "cancel: the remaining jobs are cancelled"
         case OnTimeout.WAIT:
             return f"wait: up to {span(policy.max_wait.total_seconds())} in all, then all nodes are undrained"
 
@@ -221,9 +221,9 @@ def _afterwards(policy: DrainSpec) -> str:
 def _grouped(
     shown: Mapping[str, tuple[tuple[Job, ...], tuple[str, ...]]], now: float, zone: tzinfo | None
 ) -> list[_Group]:
-    """Return the nodes in groups of one text: their jobs, then the other parts.
+    """Return the nodes, grouped by equal texts: their jobs, then the other parts.
 
-    A job is named in full once, and by its number wherever else it runs.
+    A job is written in full the first time, and by its number wherever else it runs.
     """
     groups: dict[tuple[tuple[Job, ...], tuple[str, ...]], list[str]] = {}
     for name, parts in shown.items():
@@ -240,7 +240,7 @@ def _grouped(
 
 
 def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
-    """Yield a line for each group of nodes: the nodes in one column, their text in the other."""
+    """Yield a line per group: the nodes in one column, their text in the other."""
     shown = [(compress(names), text) for names, text in groups[:_LINES]]
     width = max((len(nodes) for nodes, _ in shown), default=0)
     for nodes, text in shown:
@@ -271,7 +271,7 @@ def _end(job: Job) -> float:
 
 
 def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
-    """Return the time left before the policy acts, and its act."""
+    """Return the time left until the policy acts, and its action."""
     if not policy.wait:
         return ""
     timeout = policy.timeout.total_seconds()

@@ -1,4 +1,4 @@
-"""Reason of a drain of ours: the one and only mark by which the drain is known as ours."""
+"""Reason of a drain, which alone identifies it as this package's."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _APPENDED = r"(?: : Not responding)*"  # by slurmctld, to a drained node whose s
 
 
 class Operation(StrEnum):
-    """Purpose of a drain. A reason with any other one, of an older or a newer release, is not ours to change."""
+    """Purpose of a drain. Drains with any other purpose, of an older or newer release, are left alone."""
 
     SCALE_DOWN = "scale-down"
     REMOVAL = "removal"
@@ -19,20 +19,20 @@ class Operation(StrEnum):
     DESTROY = "destroy"
     ROLLING_UPDATE = "rolling-update"
     POD_STOP = "pod-stop"
-    """Set by a worker's own pod as it stops, whoever deleted it."""
+    """Set by a worker's own pod when it stops, whoever deleted it."""
     POD_START = "pod-start"
-    """Set by a node as it registers, where slurmctld does not know it yet."""
+    """Set by a node when it registers and slurmctld does not know it yet."""
 
     @property
     def of_a_pod(self) -> bool:
-        """Return True for a drain that a pod sets itself, in no run of ours."""
+        """Return True for a drain that a pod sets itself, outside of any run."""
         return self in {Operation.POD_STOP, Operation.POD_START}
 
 
 SET_BY_RUNS = frozenset(
     {Operation.SCALE_DOWN, Operation.REMOVAL, Operation.REPLACEMENT, Operation.DESTROY, Operation.ROLLING_UPDATE}
 )
-"""Drains that a run undoes where it is stopped."""
+"""Drains that a run undoes when it is stopped."""
 
 OVER_WHEN_WANTED = frozenset({Operation.SCALE_DOWN, Operation.REMOVAL, Operation.DESTROY})
 """Drains that end when the spec wants their nodes again."""
@@ -47,11 +47,11 @@ OVER_WHEN_JOINED = frozenset(
         Operation.POD_START,
     }
 )
-"""Drains that end when their nodes' pods are new and have joined. A scale-down is none of them: its node may be one
-that leaves once its jobs have ended (`drain.wait: false`)."""
+"""Drains that end when their nodes have joined with new pods. A scale-down is not among them: its node may be one that
+leaves as soon as its jobs have ended (`drain.wait: false`)."""
 
 RECREATES_PODS = frozenset({Operation.REPLACEMENT, Operation.ROLLING_UPDATE})
-"""Drains after which the same nodes are there again: jobs and reservations may count on them."""
+"""Drains after which the same nodes exist again: jobs and reservations may rely on them."""
 
 
 @dataclass(frozen=True)
@@ -59,30 +59,30 @@ class Marker:
     """Owner and purpose of a drain: `soperator-pulumi hpc: scale-down 1a2b3c (was: disk)`."""
 
     owner: str
-    """Owner of the cluster: a marker with another owner is not ours."""
+    """Owner of the cluster: a drain with another owner is left alone."""
     operation: Operation
     run: str = ""
-    """Six hexadecimal digits, new for each run, which mark the run's own drains; empty for a pod's drain."""
+    """Six hexadecimal digits, different for every run, which mark the run's own drains; empty for a pod's drain."""
     before: str = ""
-    """Reason of the node before the drain."""
+    """Reason that the node had before the drain."""
 
     def __post_init__(self) -> None:
-        """Refuse a marker that cannot be parsed again."""
+        """Refuse a marker that could not be parsed again."""
         if self.operation.of_a_pod:
             if self.run or self.before:
-                raise ValueError("the marker of a pod holds neither a run nor a reason of before")
+                raise ValueError("the marker of a pod has neither a run nor an earlier reason")
         elif not _RUN.fullmatch(self.run):
-            raise ValueError(f"run: got {self.run!r}, but it has six hexadecimal digits")
+            raise ValueError(f"run: got {self.run!r}, needs six hexadecimal digits")
 
     def __str__(self) -> str:
-        """Return the reason to give to Slurm."""
+        """Return the reason as given to Slurm."""
         run = f" {self.run}" if self.run else ""
         before = f" (was: {self.before})" if self.before else ""
         return f"soperator-pulumi {self.owner}: {self.operation}{run}{before}"
 
     @classmethod
     def read(cls, reason: str, owner: str) -> "Marker | None":
-        """Return the marker in a reason; None where the reason is not exactly one of ours."""
+        """Return the marker in a reason; None if the reason is not exactly that of a marker."""
         found = re.fullmatch(
             re.escape(f"soperator-pulumi {owner}: ")
             + rf"(?P<operation>[a-z-]+)(?: (?P<run>{_RUN.pattern}))?(?: \(was: (?P<before>.+)\))?{_APPENDED}",
@@ -98,13 +98,13 @@ class Marker:
 
 
 def drain_of_ours(node: Node, owner: str) -> Marker | None:
-    """Return the marker of the drain of ours that holds a node; None where there is none of ours.
+    """Return the marker of this owner's drain that holds a node; None if there is no such drain.
 
-    A reason alone proves nothing: Slurm 24.11 keeps it after the drain. And no run of ours sets FAIL.
+    A reason alone proves nothing: Slurm 24.11 keeps it after the drain. No run of this package sets FAIL.
     """
     return Marker.read(node.reason, owner) if node.drained and "FAIL" not in node.state else None
 
 
 def drained_by_another(node: Node, owner: str) -> bool:
-    """Return True where somebody else has drained a node: no run of ours undrains it, or overwrites its reason."""
+    """Return True if someone else has drained a node: no run may undrain it or overwrite its reason."""
     return node.drained and drain_of_ours(node, owner) is None

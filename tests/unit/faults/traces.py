@@ -279,7 +279,7 @@ class Trace:
             f"not ready: {sorted(wanted - ready)}": wanted <= ready,
             f"of an older template: {old}": not old,
             f"records {sorted(slurm.nodes)} instead of {sorted(wanted)}": slurm.nodes.keys() - kept == wanted,
-            f"still drained by us: {drained_by_us(slurm, wanted)}": not drained_by_us(slurm, wanted),
+            f"still drained by this stack: {drained_by_us(slurm, wanted)}": not drained_by_us(slurm, wanted),
         }
         return [what for what, holds in checks.items() if not holds]
 

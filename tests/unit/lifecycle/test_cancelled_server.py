@@ -82,5 +82,5 @@ def test_all_waits_end_once_the_engine_cancels_the_run(never_ready: tuple[str, s
         assert time.monotonic() - began < 3
     for failure in failures:
         assert isinstance(failure, grpc.RpcError)
-        assert failure.details() == "cancelled: what was begun stays as it is. Run again to continue."
+        assert failure.details() == "cancelled: unfinished work stays as it is. Run again to continue."
     assert len(asked & {*WAITS}) == THREADS

@@ -123,7 +123,7 @@ def test_a_policy_of_one_run_for_a_misspelt_cluster_is_told_before_anything_is_d
 ) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "hcp: {on_timeout: abort}")
     destroy(model)
-    assert model.world.reported[0] == "hpc: SOPERATOR_DRAIN names hcp, and counts for no other cluster"
+    assert model.world.reported[0] == "hpc: SOPERATOR_DRAIN names hcp, and applies to no other cluster"
 
 
 def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
@@ -183,7 +183,8 @@ def test_a_controller_that_the_user_gave_up_does_not_keep_a_cluster(
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     open_gate(model)
     assert any(
-        "Continues without asking for jobs, by SOPERATOR_CONTROLLER_LOST" in each for each in model.world.reported
+        "Continues without asking for jobs because of SOPERATOR_CONTROLLER_LOST" in each
+        for each in model.world.reported
     )
 
 

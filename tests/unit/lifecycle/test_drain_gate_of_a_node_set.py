@@ -64,7 +64,7 @@ def test_a_gate_that_is_replaced_with_its_stateful_set_shows_the_jobs_that_this_
         (lambda model: model.world.slurm.crash(1000), "hpc: gpu-[0-2] will be drained; their jobs are not known: "),
         (
             lambda model: setattr(model.world.kubernetes, "namespace_uid", "another"),
-            "hpc: its nodes and jobs cannot be looked at: ",
+            "hpc: cannot read its nodes and jobs: ",
         ),
     ],
     ids=["slurmctld is down", "another namespace"],

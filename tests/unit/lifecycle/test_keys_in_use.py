@@ -59,7 +59,7 @@ def test_another_munge_key_is_announced_with_its_cost_and_brought_into_use(
 
     assert provider.diff("", inputs(), inputs(munge=UNKNOWN)).changes
     assert (
-        "hpc: another munge key, which 4 pods take at the same moment. Running jobs go on." in capsys.readouterr().out
+        "hpc: a new munge key, which 4 pods load at the same moment. Running jobs continue." in capsys.readouterr().out
     )
 
     world.set_key(MOUNTED_KEY, "new")
@@ -85,7 +85,7 @@ def test_another_key_of_tokens_is_announced(world: KeyedPods, capsys: pytest.Cap
 
     KeysInUseProvider().diff("", inputs("old", "old host", before), inputs("old", "old host", after))
 
-    assert "every token of before is refused" in capsys.readouterr().out
+    assert "every earlier token is refused" in capsys.readouterr().out
 
 
 def test_a_key_in_the_users_own_secret_is_known_by_its_content(world: KeyedPods) -> None:
@@ -172,6 +172,6 @@ def test_no_message_shows_a_key(world: KeyedPods, capsys: pytest.CaptureFixture[
     KeysInUseProvider().diff("", inputs(), inputs("new", "new host"))
 
     shown = capsys.readouterr().out
-    assert "another munge key" in shown
+    assert "a new munge key" in shown
     assert secret not in shown
     assert base64.b64decode(secret).decode() not in shown

@@ -93,7 +93,7 @@ def test_a_preview_prints_the_plan(model: Model) -> None:
 def test_a_preview_without_slurmctld_says_that_it_does_not_know_what_runs(model: Model) -> None:
     model.world.slurm.crash(1000)
     assert differs(model, replicas=2.0)
-    assert "Leaving: gpu-[2-3]. Their jobs are not known" in model.world.reported[0]
+    assert "Leaving: gpu-[2-3]. Their jobs are unknown" in model.world.reported[0]
 
 
 def test_nothing_is_said_of_a_slurmctld_that_is_down_when_no_node_leaves(model: Model) -> None:
@@ -120,7 +120,7 @@ def test_a_refresh_of_a_size_that_cannot_be_looked_at_keeps_what_is_recorded(mod
     model.world.kubernetes.namespace_uid = "another"
     state = model.engine.state[NAME]
     assert provider("NodeDrain").read("", state).outs == state
-    assert "its size cannot be looked at" in model.world.reported[0]
+    assert "cannot read its size" in model.world.reported[0]
 
 
 def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
@@ -312,7 +312,7 @@ def test_a_preview_of_a_set_that_was_scaled_beside_pulumi_says_what_to_run(model
     model.world.kubernetes.sets["gpu"].replicas = 6
     model.world.advance(60)
     reported = model.preview(4)
-    assert "hpc/gpu: somebody has scaled it to 6 nodes beside Pulumi." in reported[0]
+    assert "hpc/gpu: it was scaled to 6 nodes outside Pulumi." in reported[0]
     assert reported[0].endswith("use `pulumi up --refresh`.")
     assert "somebody" not in model.preview(3)[0]
 

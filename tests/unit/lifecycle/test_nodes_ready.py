@@ -58,7 +58,7 @@ def test_a_template_that_is_not_known_yet_shows_the_jobs_of_all_nodes_that_it_ma
     state = model.engine.state[NAME]
     assert NodesReadyProvider().diff("", state, {**state, "template": UNKNOWN}).changes
     first, second, *lines = model.world.reported
-    assert first == "gpu: the template of its pods is not known yet. Where it changes:"
+    assert first == "gpu: the template of its pods is not known yet. If it changes:"
     assert "3 nodes to be recreated: gpu-[0-2]" in second
     assert any("job 1 (alice, job1), ends by" in line for line in lines)
 
@@ -166,7 +166,7 @@ def test_a_refresh_shows_drift_and_reads_the_live_size(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 2
     model.world.advance(10)
     assert model.refresh()["replicas"] == 2
-    assert any("its StatefulSet has 2 replicas, and 3 were recorded" in line for line in model.world.reported)
+    assert any("its StatefulSet has 2 replicas, but 3 were recorded" in line for line in model.world.reported)
     assert any("gpu-2: its pod does not exist yet" in line for line in model.world.reported)
 
 
@@ -180,9 +180,9 @@ def test_after_a_kill_a_refresh_and_the_diff_after_it_say_what_is_true_for_the_r
     model.engine.up(Program({"gpu": NodeSet(5, DrainSpec())}), refresh=True)
     reported = model.world.reported
     (size,) = [line for line in reported if "replicas" in line]
-    assert size.startswith("gpu: its StatefulSet has 5 replicas, and 3 were recorded, before an interrupted run or ")
+    assert size.startswith("gpu: its StatefulSet has 5 replicas, but 3 were recorded, before an interrupted run or ")
     assert size.endswith("This refresh records 5; pulumi up sets the program's number.")
-    held = "gpu-[3-4]: still drained by us (pod-start); pulumi up undrains them"
+    held = "gpu-[3-4]: still drained by this stack (pod-start); pulumi up undrains them"
     assert [line for line in reported if "still drained" in line] == [held]
     assert not [line for line in reported if "up --refresh" in line]
     assert model.drained() == {}
@@ -191,7 +191,7 @@ def test_after_a_kill_a_refresh_and_the_diff_after_it_say_what_is_true_for_the_r
 def test_a_refresh_of_a_stateful_set_that_is_gone_says_that_the_next_run_makes_it(model: Model) -> None:
     model.world.kubernetes.sets.clear()
     assert model.refresh()["replicas"] == 0
-    assert "gpu: somebody deleted its StatefulSet. pulumi up recreates it." in model.world.reported
+    assert "gpu: its StatefulSet was deleted. pulumi up recreates it." in model.world.reported
 
 
 def test_a_refresh_of_what_cannot_be_looked_at_keeps_what_is_recorded(model: Model) -> None:
@@ -222,7 +222,7 @@ def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: M
 def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
     model.world.slurm.drain(["gpu-0"], marker(operation))
     assert model.differs()
-    assert f"gpu-0: still drained by us ({operation}); pulumi up undrains it" in model.world.reported
+    assert f"gpu-0: still drained by this stack ({operation}); pulumi up undrains it" in model.world.reported
     state = model.engine.state[NAME]
     NodesReadyProvider().update("", state, state)
     assert model.drained() == {}
@@ -275,7 +275,7 @@ def test_a_new_stateful_set_that_kubernetes_has_not_looked_at_is_waited_for() ->
 
 def test_a_template_that_kubernetes_never_looks_at_is_an_error(model: Model) -> None:
     model.world.kubernetes._reconcile = lambda *_args: None  # type: ignore[method-assign]
-    with pytest.raises(NotReadyError, match="gpu: Kubernetes has not looked at its StatefulSet for 60 s"):
+    with pytest.raises(NotReadyError, match="gpu: Kubernetes has not observed its StatefulSet's change for 60 s"):
         model.up(3, template="b")
 
 
@@ -320,7 +320,7 @@ def test_a_record_that_is_kept_for_somebody_is_told_and_no_change(model: Model) 
     reported = model.up(1)
     assert sorted(model.records) == ["gpu-0", "gpu-2"]
     assert model.drained() == {"gpu-2": "disk"}
-    assert any("gpu-2: stays in Slurm: somebody drained it (disk)" in line for line in reported)
+    assert any("gpu-2: stays in Slurm: someone else drained it (disk)" in line for line in reported)
     assert not model.differs()
     assert any("gpu-2: stays in Slurm" in line for line in model.world.reported)
 

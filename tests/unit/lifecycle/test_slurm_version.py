@@ -73,7 +73,7 @@ def test_a_way_back_is_refused_whatever_the_state_has(world: SmallWorld, capsys:
 
     assert provider.diff("", olds, inputs("24.11")).changes
     assert "would be refused now. hpc: slurm.version is 24.11, and slurmctld 26.05" in capsys.readouterr().out
-    with pytest.raises(ConfigRefusedError, match="make a new cluster"):
+    with pytest.raises(ConfigRefusedError, match="create a new cluster"):
         provider.update("", olds, inputs("24.11"))
 
 

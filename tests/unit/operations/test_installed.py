@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Callable[[Json], None], str, str]] = {
     ),
     "agents missing": (
         lambda objects: objects["/apis/apps/v1/daemonsets/cilium-agent"]["status"].update(numberReady=8),
-        "cilium: DaemonSet there/cilium-agent has no ready pod, or not all of them. ",
+        "cilium: DaemonSet there/cilium-agent has no ready pod, or some are not ready. ",
         "kubectl describe daemonset -n there cilium-agent",
     ),
     "another version of the definitions": (

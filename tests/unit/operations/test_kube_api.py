@@ -147,7 +147,7 @@ def test_what_kubernetes_has_not_said_is_an_error(api: Api, cluster: Cluster, pa
     """A proxy whose session has ended leads to its own page: that is not the answer that there is nothing."""
     api.replies = [(200, page), (200, page)]
     for ask in (cluster.get, cluster.find):
-        with pytest.raises(KubernetesError, match=r"answers GET .* with something that is not Kubernetes'"):
+        with pytest.raises(KubernetesError, match=r"answers GET .* with something other than Kubernetes'"):
             ask(PATH)
 
 
@@ -184,7 +184,7 @@ def test_a_kubeconfig_may_be_json_in_one_line(api: Api) -> None:
 
 
 def test_a_context_that_is_not_there_is_an_error_in_words(api: Api) -> None:
-    with pytest.raises(KubernetesError, match=r"kubeconfig: no cluster can be read from it: .*west"):
+    with pytest.raises(KubernetesError, match=r"kubeconfig: cannot read a cluster from it: .*west"):
         Cluster(Access(kubeconfig(api), "west"))
 
 
@@ -218,7 +218,7 @@ def test_a_broken_kubeconfig_is_not_quoted_in_the_error() -> None:
 
 @pytest.mark.parametrize("user", ["token: s3cret", ["s3cret"]])
 def test_credentials_of_another_kind_than_they_must_be_are_an_error_without_them(api: Api, user: object) -> None:
-    with pytest.raises(KubernetesError, match="no cluster can be read from it: ") as raised:
+    with pytest.raises(KubernetesError, match="cannot read a cluster from it: ") as raised:
         Cluster(Access(kubeconfig(api, user)))
     assert "s3cret" not in str(raised.value)
 

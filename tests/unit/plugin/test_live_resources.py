@@ -293,7 +293,7 @@ def test_a_cancelled_run_changes_nothing_more(plugin: ResourceProviderStub, worl
         failure(plugin.Create, provider_pb2.CreateRequest(urn=name, properties=changed)),
         failure(plugin.Update, provider_pb2.UpdateRequest(urn=name, id=made.id, olds=made.properties, news=changed)),
         failure(plugin.Delete, provider_pb2.DeleteRequest(urn=name, id=made.id, properties=made.properties)),
-    } == {"cancelled: what was begun stays as it is. Run again to continue."}
+    } == {"cancelled: unfinished work stays as it is. Run again to continue."}
     assert live_files(world) == FILES["files"]
 
 
@@ -317,4 +317,4 @@ def test_a_cancelled_run_ends_its_waits_and_names_the_next_step(
     wait_until(lambda: bool(logged), "the wait shows progress")
     plugin.Cancel(empty_pb2.Empty())
     waiting.join(60)
-    assert words == ["cancelled: what was begun stays as it is. Run again to continue."]
+    assert words == ["cancelled: unfinished work stays as it is. Run again to continue."]

@@ -34,7 +34,7 @@ def failed(code: str) -> str:
             json.dumps({"status": "Failure", "message": "Internal error occurred: error executing command"}),
             "Internal error occurred: error executing command",
         ),
-        ("", "the connection ended before its exit code came."),
+        ("", "the connection ended before its exit code arrived."),
         ("not json", "not json"),
         (failed("not a number"), failed("not a number")),
     ],

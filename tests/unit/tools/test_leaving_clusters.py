@@ -119,4 +119,4 @@ def test_it_is_asked_by_the_access_that_is_recorded_or_else_chosen(
 
 def test_another_cluster_under_its_name_is_said_and_not_looked_at(model: Model) -> None:
     _, line = messages(model, namespace_uid="another")
-    assert line.startswith("hpc: its nodes and jobs cannot be looked at: The namespace hpc is not the one")
+    assert line.startswith("hpc: cannot read its nodes and jobs: The namespace hpc is not the one")

@@ -56,7 +56,7 @@ def test_a_jail_that_cannot_be_looked_at_counts_as_changed_and_is_told(world: Ja
     world.unreachable = True
     assert ActiveTreeProvider().diff("", wanted(OLD), wanted(OLD)).changes is True
     first, second = printed.lines()
-    assert first == "jail: it is not known which tree is active: pod hpc/controller-0: no command can be run there."
+    assert first == "jail: cannot read which tree is active: pod hpc/controller-0: cannot run commands there."
     assert "The Kubernetes API" in second
 
 
@@ -137,14 +137,14 @@ def test_a_refused_switch_fails_with_the_report_and_changes_nothing(world: JailW
     world.programs["switch"] = lambda _arguments: Run(REFUSED, "", report)
     with pytest.raises(JailError) as raised:
         ActiveTreeProvider().update("", wanted(OLD), wanted())
-    assert str(raised.value) == f"jail: it was not switched to debian:13 ({NEW}): {report}"
+    assert str(raised.value) == f"jail: the switch to debian:13 ({NEW}) failed: {report}"
     assert world.active == OLD
     assert world.jobs_of("collect") == []
 
 
 def test_a_switch_that_somebody_takes_back_at_once_is_an_error(world: JailWorld) -> None:
     world.programs["switch"] = lambda _arguments: Run()
-    with pytest.raises(JailError, match="and then to another tree by somebody else"):
+    with pytest.raises(JailError, match="another run switched to another tree"):
         ActiveTreeProvider().update("", wanted(OLD), wanted())
 
 

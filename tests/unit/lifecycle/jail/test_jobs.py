@@ -165,7 +165,7 @@ def test_a_wait_for_a_machine_ends_when_the_user_said_and_names_what_to_do(world
     condition = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
     started(world)["status"] = {"phase": "Pending", "conditions": [condition]}
     world.clock.later.clear()
-    with pytest.raises(NotReadyError, match=r"Insufficient cpu.*That is so for 90 s\. Buy one\. Fix"):
+    with pytest.raises(NotReadyError, match=r"Insufficient cpu.*This has lasted for 90 s\. Buy one\. Fix"):
         replace(following(world), stuck_seconds=90, advice="Buy one.").end()
     assert 90 <= world.clock.time < 92
 
@@ -231,7 +231,7 @@ def test_a_job_whose_pods_are_gone_says_why_kubernetes_gave_it_up(world: JailWor
 
 
 def test_a_job_that_is_not_there_is_told_with_what_to_do(world: JailWorld) -> None:
-    with pytest.raises(NotReadyError, match=r"is not there; somebody has deleted it\. Refresh the stack"):
+    with pytest.raises(NotReadyError, match=r"does not exist, it was deleted\. Refresh the stack"):
         following(world).end()
 
 

@@ -64,7 +64,7 @@ def test_a_tree_of_which_a_pod_has_mounted_a_part_is_in_use(world: JailWorld) ->
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda world: world.in_use.update({"login-0": Answer(1, "", "no /proc")}), "login-0 cannot be looked at: no"),
+        (lambda world: world.in_use.update({"login-0": Answer(1, "", "no /proc")}), "login-0: no"),
         (
             lambda world: world.answers.update({"squeue --json --all": Answer(0, '{"jobs": [{"not": "a job"}]}', "")}),
             "not Slurm's JSON",
@@ -103,7 +103,7 @@ def test_a_login_pod_that_does_not_run_has_nobody_in_it(world: JailWorld) -> Non
 def test_removing_that_fails_is_told_and_is_no_error(world: JailWorld, printed: Printed) -> None:
     world.programs["collect"] = lambda _arguments: Run(REFUSED, "", "input/output error")
     assert collected(world) != []
-    line = "jail: removing old trees has failed, the next switch tries again: input/output error"
+    line = "jail: could not remove old trees, the next switch tries again: input/output error"
     assert line in printed.lines()
 
 

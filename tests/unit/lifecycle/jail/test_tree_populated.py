@@ -60,7 +60,7 @@ def test_a_job_that_had_failed_is_started_again_by_the_next_run(world: JailWorld
     with pytest.raises(JailError, match="the disk is full"):
         TreePopulatedProvider().create(dict(FILLED))
     assert TreePopulatedProvider().create(dict(FILLED)).outs == FILLED
-    assert f"jail: the Job {JOB} has failed before: it is recreated" in printed.lines()
+    assert f"jail: recreates the Job {JOB}, which failed before" in printed.lines()
 
 
 def test_a_job_that_fails_again_is_not_started_a_third_time_in_one_run(world: JailWorld) -> None:

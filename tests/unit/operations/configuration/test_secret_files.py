@@ -80,7 +80,7 @@ def test_a_password_that_the_database_refuses_ends_with_the_old_one_and_slurmdbd
     world.complains = lambda files: f"[2026-11-21T08:00:00] {DENIED}" if files == NEW else ""
     with pytest.raises(ConfigRefusedError, match="Access denied for user 'slurm'") as refused:
         put(world, NEW, OLD)
-    assert "The old files are in force again." in str(refused.value)
+    assert "The old files are in effect again." in str(refused.value)
     assert "2026-11-21" not in str(refused.value), "a line that is repeated is reported once"
     assert world.slurmdbd_runs_on == OLD
     assert in_force(world, OLD)

@@ -92,7 +92,7 @@ def test_when_slurmctld_dies_of_new_files_it_runs_on_the_old_ones_again(world: S
     world.refuses = lambda files: files == NEW
     with pytest.raises(ConfigRefusedError, match="fatal: no such plugin") as raised:
         put(world, slurm_files(NEW), OLD)
-    assert "The old files are in force again." in str(raised.value)
+    assert "The old files are in effect again." in str(raised.value)
     assert world.runs_on == OLD
     assert in_force(world, slurm_files(OLD))
 
@@ -291,7 +291,7 @@ def test_a_job_that_comes_to_a_partition_while_its_removal_is_under_way_keeps_it
     world.clock.after(30, lambda: world.slurm.jobs.update({7: a_job("gpu", "PENDING")}))
     with pytest.raises(ConfigRefusedError, match=r"PartitionName=gpu.*\n.*7 \(alice, on cpu-0\)") as refused:
         put(world, slurm_files(MAIN), MAIN_AND_GPU)
-    assert "The old files are in force again." in str(refused.value)
+    assert "The old files are in effect again." in str(refused.value)
     assert world.runs_on == MAIN_AND_GPU
     assert in_force(world, slurm_files(MAIN_AND_GPU))
 
@@ -307,7 +307,7 @@ def test_what_may_lose_jobs_is_refused_when_nobody_can_say_whether_there_are_any
     world_of_two_partitions: SmallWorld,
 ) -> None:
     world_of_two_partitions.unreachable = True
-    with pytest.raises(ConfigRefusedError, match="whether there are any is not known"):
+    with pytest.raises(ConfigRefusedError, match="running jobs are unknown"):
         put(world_of_two_partitions, slurm_files(MAIN), MAIN_AND_GPU)
 
 

@@ -64,5 +64,5 @@ def test_a_cluster_that_it_does_not_name_is_told_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("SOPERATOR_DRAIN", raising=False)
     assert unheeded("hpc") == ""
     monkeypatch.setenv("SOPERATOR_DRAIN", "{red: {timeout: 1h}, 'no': {timeout: 1h}}")
-    assert unheeded("hpc") == "hpc: SOPERATOR_DRAIN names no, red, and counts for no other cluster"
+    assert unheeded("hpc") == "hpc: SOPERATOR_DRAIN names no, red, and applies to no other cluster"
     assert unheeded("no") == ""

@@ -8,7 +8,7 @@ import pytest
 
 from soperator_pulumi.errors import DrainError, RunCancelledError
 from soperator_pulumi.operations.nodes.drain_result import DrainResult
-from soperator_pulumi.operations.nodes.undrain import way_out
+from soperator_pulumi.operations.nodes.undrain import continue_or_undo
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer
 from tests.unit.operations.nodes.bench import Bench, a_policy, leaving, lost
@@ -49,7 +49,7 @@ def test_progress_says_what_is_left_and_each_line_how_to_go_on_and_how_to_undo(b
 
 @pytest.mark.parametrize("operation", [each for each in Operation if not each.of_a_pod])
 def test_whatever_it_waits_for_it_says_how_to_undo_it(operation: Operation) -> None:
-    assert re.search(r"undoes them\.$", way_out(operation, [leaving("gpu-3")]))
+    assert re.search(r"undoes them\.$", continue_or_undo(operation, [leaving("gpu-3")]))
 
 
 def test_a_long_wait_is_told_less_and_less_often(bench: Bench) -> None:

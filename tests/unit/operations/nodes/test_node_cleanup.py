@@ -86,7 +86,7 @@ def test_a_record_on_which_a_job_is_for_slurm_stays_until_slurm_gives_the_node_u
 def test_a_record_that_somebody_else_drained_stays_with_its_drain(model: Model, reason: str) -> None:
     model.world.slurm.drain(["gpu-1"], reason)
     removal = cleanup(model).remove(NAMES)
-    assert removal.kept == {"gpu-1": f"somebody drained it ({reason}), and it is to be drained when it is back"}
+    assert removal.kept == {"gpu-1": f"someone else drained it ({reason}), and it must be drained when it is back"}
     assert model.drained() == {"gpu-1": reason}
 
 
@@ -134,7 +134,7 @@ def test_when_no_answer_ever_comes_nothing_is_said_to_be_removed(model: Model) -
     lose(model, after=False, times=3)
     removal = cleanup(model).remove(NAMES)
     assert removal.removed == set()
-    assert removal.kept == dict.fromkeys(NAMES, "whether it is removed is not known")
+    assert removal.kept == dict.fromkeys(NAMES, "unknown if it is removed")
 
 
 def test_without_an_answer_nothing_is_deleted(model: Model) -> None:

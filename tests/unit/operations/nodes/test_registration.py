@@ -95,7 +95,7 @@ def test_a_record_of_a_node_whose_pod_has_not_started_is_not_a_node(world: Small
         ("unschedulable", "its pod waits for a machine: 0/3 nodes are available: 3 Insufficient cpu."),
         ("no image", "its pod slurmd: ErrImagePull: not found"),
         ("crashed", "its pod slurmd: CrashLoopBackOff: back-off 10s (exit code 1); its last words: fatal: no cgroup"),
-        ("restarted", "its pod slurmd: ended with exit code 1 and runs again; its last words: fatal: no cgroup"),
+        ("restarted", "its pod slurmd: ended with exit code 1 and was restarted; its last words: fatal: no cgroup"),
     ],
 )
 def test_each_missing_node_says_what_it_lacks(world: SmallWorld, state: str, reason: str) -> None:
@@ -135,9 +135,9 @@ def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: SmallWor
 @pytest.mark.parametrize(
     ("live", "words"),
     [
-        (1, "has 1 replicas instead of 2: somebody changed them beside Pulumi"),
-        (3, "has 3 replicas instead of 2: somebody changed them beside Pulumi"),
-        (None, "somebody deleted its StatefulSet"),
+        (1, "has 1 replicas instead of 2: they were changed outside Pulumi"),
+        (3, "has 3 replicas instead of 2: they were changed outside Pulumi"),
+        (None, "its StatefulSet was deleted"),
     ],
 )
 def test_a_stateful_set_of_another_size_is_told_at_once_with_what_to_run(

@@ -31,7 +31,7 @@ def test_a_node_that_slurmctld_does_not_know_is_free_if_slurmd_has_never_run_in_
 
 def test_a_node_whose_slurmd_is_starting_is_not_free() -> None:
     starting = Evidence("gpu-1", None, (), RUN, starting=True)
-    assert why_not_free(starting) == ["slurmd is starting there, its registration is awaited"]
+    assert why_not_free(starting) == ["slurmd is starting there, waiting for its registration"]
 
 
 SPOKEN_AGAINST = {

@@ -70,7 +70,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
         "  gpu-2   job 2 (bob), no time limit",
         "  gpu-3   job 3 (alice, train.sh), completing",
         "  gpu-4   job 4 (alice, train.sh), suspended",
-        "  gpu-5   drained by somebody else (bad fan), stays drained",
+        "  gpu-5   drained by someone else (bad fan), stays drained",
         "  gpu-6   down+not_responding (Not responding)",
         "  gpu-7   drained by an earlier run",
         "  gpu-8   idle",
@@ -108,24 +108,24 @@ def test_a_preview_says_what_follows_when_the_time_is_up() -> None:
     said = snapshot([node("gpu-1", "MIXED")], [job(7, "gpu-1", name="bash", requeueable=False)])
     texts = {
         ("abort", "abort"): ["Drains now, waits up to 1 h 30 min, then abort: all nodes are undrained."],
-        ("cancel", "abort"): ["Drains now, waits up to 1 h 30 min, then cancel: the jobs that are left are cancelled."],
+        ("cancel", "abort"): ["Drains now, waits up to 1 h 30 min, then cancel: the remaining jobs are cancelled."],
         ("wait", "abort"): [
             "Drains now, waits up to 1 h 30 min, then wait: up to 7 d in all, then all nodes are undrained."
         ],
         ("requeue", "cancel"): [
-            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left are requeued.",
-            "Can't be requeued, so that then each of these is cancelled: job 7 (alice, bash).",
+            "Drains now, waits up to 1 h 30 min, then requeue: the remaining jobs are requeued.",
+            "Can't be requeued, so each of them then is cancelled: job 7 (alice, bash).",
         ],
         ("requeue", "abort"): [
-            "Drains now, waits up to 1 h 30 min, then requeue: the jobs that are left are requeued.",
-            "Can't be requeued, so that then each of these aborts the run instead: job 7 (alice, bash).",
+            "Drains now, waits up to 1 h 30 min, then requeue: the remaining jobs are requeued.",
+            "Can't be requeued, so each of them then aborts the run instead: job 7 (alice, bash).",
         ],
     }
     for (on_timeout, not_requeueable), last in texts.items():
         node_set = gpu(1, timeout="90m", on_timeout=on_timeout, not_requeueable=not_requeueable)
         assert previewed(node_set, said)[3:] == last
     assert previewed(gpu(1, wait=False), said)[3:] == [
-        "Drains now and does not wait: free nodes leave now, the others in a later run, once their jobs have ended."
+        "Drains now and does not wait: free nodes leave now, the others in a later run, after their jobs have ended."
     ]
 
 
@@ -248,7 +248,7 @@ def test_the_error_says_what_can_be_done_about_a_node_that_slurm_has_lost() -> N
     text = stopped(gpu(1), [], [])
 
     assert "    gpu-1  unknown to slurmctld" in text
-    assert "delete its pod when nothing runs in it" in text
+    assert "delete its pod if nothing runs in it" in text
 
 
 def test_the_error_names_what_could_not_be_put_back() -> None:
@@ -266,6 +266,6 @@ def test_a_preview_says_which_jobs_another_node_set_protects_as_well() -> None:
     said = snapshot([node("gpu-1", "ALLOCATED"), node("cpu-0", "ALLOCATED")], [job(7, "gpu-1,cpu-0")])
 
     assert previewed(node_set, said)[-2:] == [
-        "Drains now, waits up to 2 h, then cancel: the jobs that are left are cancelled.",
-        "On nodes of cpu as well, whose drain protects them too (abort after 2 h): job 7 (alice, train.sh).",
+        "Drains now, waits up to 2 h, then cancel: the remaining jobs are cancelled.",
+        "Also on nodes of cpu, whose drain protects them as well (abort after 2 h): job 7 (alice, train.sh).",
     ]

@@ -76,7 +76,7 @@ def test_a_treated_job_that_does_not_go_stops_it_after_a_while() -> None:
     """Case 6: neither requeue nor cancel helps against a process that nobody can kill."""
     assert not after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS - 1}).stop
     assert after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS}).stop == (
-        "gpu: 1 of 2 nodes is not free 5 min after the time for its jobs was up (drain.on_timeout: cancel)",
+        "gpu: 1 of 2 nodes is not free 5 min after its jobs' time was up (drain.on_timeout: cancel)",
     )
 
 
@@ -279,7 +279,7 @@ def test_a_job_is_requeued_where_either_of_its_node_sets_says_so() -> None:
 
 
 def test_a_node_set_that_keeps_its_nodes_stops_what_its_policy_does_not_allow() -> None:
-    told = "gpu: job 1 (alice, train.sh) is on nodes of cpu as well, where drain."
+    told = "gpu: job 1 (alice, train.sh) is also on nodes of cpu, whose drain."
 
     assert across(2, {}, on_timeout="cancel").stop == (f"{told}on_timeout is abort",)
     assert across(2, {"wait": False}, on_timeout="cancel").stop == (f"{told}wait is false",)
@@ -298,7 +298,7 @@ def test_a_job_that_can_not_be_requeued_is_not_cancelled_where_one_of_its_node_s
     assert over.cancel == ()
     assert over.stop == (
         (
-            "gpu: job 1 (alice, train.sh) can't be requeued, and is on nodes of cpu as well, where drain.on_timeout is "
+            "gpu: job 1 (alice, train.sh) can't be requeued, and is also on nodes of cpu, whose drain.on_timeout is "
             "requeue and drain.not_requeueable abort"
         ),
     )
