@@ -11,7 +11,7 @@ from soperator_pulumi.platform.mariadb_operator import MariadbOperator
 from soperator_pulumi.platform.network_operator import NetworkOperator
 from soperator_pulumi.platform.platform_component import Platform, SlurmPlatformArgs
 from soperator_pulumi.platform.shared_storage import SharedStorage
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 
 __all__ = [
     "CHARTS",

@@ -23,7 +23,7 @@ from soperator_pulumi.platform.description import (
 )
 from soperator_pulumi.platform.requirements import namespace_requirements, requirements
 from soperator_pulumi.spec.platform.chart_part import ChartPart
-from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec
 
 REASON = "soperator-pulumi/privileged-because"
 """Annotation of a namespace with the reason for the level `privileged`, which a policy requires."""

@@ -10,7 +10,7 @@ from soperator_pulumi.platform.charts import CHART_OF_PART, MARIADB_OPERATOR_CRD
 from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.platform.kube_prometheus_stack import KubePrometheusStackSpec
 from soperator_pulumi.spec.platform.mariadb_operator import MariadbOperatorSpec
-from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec
 
 
 def chart_in_folder(folder: str, chart: Chart, version: str) -> str:

@@ -10,7 +10,7 @@ from soperator_pulumi.platform.chart_folder import chart_in_folder, folder_probl
 from soperator_pulumi.platform.chart_values import known_keys, unknown_keys
 from soperator_pulumi.platform.charts import CHART_OF_PART, Chart
 from soperator_pulumi.spec.platform.chart_part import ChartSource
-from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec, platform_problems, settled
+from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec, platform_problems, settled
 from soperator_pulumi.spec.validation.parse import parse
 from soperator_pulumi.spec.validation.partial import known
 

@@ -109,7 +109,7 @@ def kube_prometheus_stack_values(spec: KubePrometheusStackSpec) -> dict[str, Any
             "prometheusSpec": {
                 # true selects only monitors with this release's label, and silently ignores those of Slurm.
                 **{f"{kind}SelectorNilUsesHelmValues": False for kind in _SELECTORS},
-                "retention": _prometheus_time(spec),
+                "retention": duration_text(spec.retention),
                 **_volume(spec),
             }
         },
@@ -118,10 +118,6 @@ def kube_prometheus_stack_values(spec: KubePrometheusStackSpec) -> dict[str, Any
 
 
 _SELECTORS = ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
-
-
-def _prometheus_time(spec: KubePrometheusStackSpec) -> str:
-    return duration_text(spec.retention)
 
 
 def _volume(spec: KubePrometheusStackSpec) -> dict[str, Any]:

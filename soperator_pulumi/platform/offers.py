@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.platform.provided import ProvidedSpec
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 
 
 def provided_by(spec: PlatformSpec) -> ProvidedSpec:

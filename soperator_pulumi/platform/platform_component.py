@@ -20,8 +20,8 @@ from soperator_pulumi.platform.offers import provided_by
 from soperator_pulumi.platform.shared_storage import SharedStorage
 from soperator_pulumi.spec.args import PlatformArgs
 from soperator_pulumi.spec.platform.kube_prometheus_stack import KubePrometheusStackSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.platform.provided import ProvidedSpec
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
 
 COMPONENTS: Mapping[str, type[ChartComponent]] = {
     component.PART: component

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from soperator_pulumi.operations.installed import Definition, ObjectRule, Requirement, Workload
 from soperator_pulumi.platform.charts import CHART_OF_PART
-from soperator_pulumi.spec.platform.whole_platform import PARTS, PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 """Label of a namespace that sets the level of pod security that Kubernetes enforces."""

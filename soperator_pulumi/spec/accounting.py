@@ -19,10 +19,10 @@ from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
 
 NONE = "none"
-"""The word for no accounting."""
+"""Value of the key `accounting` that turns accounting off."""
 
 GENERATED_PASSWORD = "database-password"  # noqa: S105 the name of a Secret
-"""Secret with a generated password of the database."""
+"""Secret with the generated password of the database."""
 
 Age = Annotated[
     str,
@@ -42,7 +42,7 @@ class Enforce(StrEnum):
     LIMITS = "limits"
     """Hold jobs beyond a limit of their association. Includes associations."""
     QOS = "qos"
-    """Refuse jobs that request a QoS which their association does not have. Includes associations."""
+    """Refuse jobs that request a QoS that their association does not have. Includes associations."""
     SAFE = "safe"
     """Start a job only if its whole run fits into the limits of its association. Includes limits."""
     WCKEYS = "wckeys"
@@ -59,12 +59,12 @@ class StoredPart(StrEnum):
 
 
 class UnknownUsers(StrEnum):
-    """Treatment of users that are not in the spec, as they were added inside the jail."""
+    """Treatment of users that are not in the spec because they were added inside the jail."""
 
     ADD = "add"
     """Give them an association with the default account."""
     REFUSE = "refuse"
-    """Give them none: where associations are enforced, their jobs are refused until an administrator adds them."""
+    """Give them none: if associations are enforced, their jobs are refused until an administrator adds them."""
 
 
 class DatabaseVolume(VolumeSpec):
@@ -78,12 +78,12 @@ class OwnDatabaseSpec(Scheduled):
     """A MariaDB in the cluster's namespace."""
 
     storage: DatabaseVolume = DatabaseVolume()
-    """The volume (ReadWriteOnce) with its data, kept in a `destroy` as those of `storage` are."""
+    """The volume (ReadWriteOnce) with its data, kept in a `destroy` like those of `storage`."""
     password: DatabasePassword | None = None
     """Password of slurmdbd's user. Default: generated."""
     password_version: Annotated[int, whole(1, 1_000_000)] = 1
-    """Number of the generated password: with another number another one is generated, and takes the place of the former
-    one without a lost record. Default: 1."""
+    """Number of the generated password. Another number generates another password, which replaces the former one
+    without losing records. Default: 1."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="250m", memory="1Gi"), limits=ResourceAmounts(memory="4Gi")
     )
@@ -92,14 +92,14 @@ class OwnDatabaseSpec(Scheduled):
 
 
 class DatabaseSpec(Model):
-    """The database of accounting: at most one of its keys. Default: a MariaDB of the cluster's own."""
+    """The database of accounting, given by at most one key. Default: the cluster's own MariaDB."""
 
     own: OwnDatabaseSpec | None = None
-    """A MariaDB in the cluster's namespace, from our own image."""
+    """A MariaDB in the cluster's namespace, from this project's image."""
     mariadb_operator: OperatorDatabaseSpec | None = None
     """A MariaDB of mariadb-operator in the cluster's namespace."""
     external: ExternalDatabaseSpec | None = None
-    """A MariaDB or MySQL elsewhere."""
+    """An external MariaDB or MySQL."""
 
 
 class SlurmdbdSpec(Scheduled):
@@ -112,34 +112,34 @@ class SlurmdbdSpec(Scheduled):
 
 
 class PurgeSpec(Model):
-    """Ages at which slurmdbd deletes records, by their kind. Default: never."""
+    """Ages at which slurmdbd deletes records, by kind. Default: never."""
 
     jobs: Age | None = None
     """Age of jobs."""
     steps: Age | None = None
     """Age of steps."""
     events: Age | None = None
-    """Age of events of nodes."""
+    """Age of node events."""
     reservations: Age | None = None
     """Age of reservations."""
     suspends: Age | None = None
-    """Age of suspensions of jobs."""
+    """Age of job suspensions."""
     transactions: Age | None = None
-    """Age of changes of accounts, users and limits."""
+    """Age of changes to accounts, users and limits."""
     usage: Age | None = None
-    """Age of the sums of usage, from which sreport answers."""
+    """Age of the usage totals that sreport reads."""
 
 
 class AccountingSpec(Model):
     """Accounting by slurmdbd."""
 
     database: DatabaseSpec = DatabaseSpec()
-    """The database. Default: a MariaDB of the cluster's own."""
+    """The database. Default: the cluster's own MariaDB."""
     enforce: tuple[Enforce, ...] = ()
-    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none, jobs of everybody run
+    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none; jobs of all users run
     and are recorded."""
     store: tuple[StoredPart, ...] = ()
-    """Parts of jobs to record besides their resources (AccountingStoreFlags). Default: none."""
+    """Parts of jobs to record in addition to their resources (AccountingStoreFlags). Default: none."""
     default_account: SlurmAccount = "default"
     """Account of users for whom neither the spec nor an administrator names another one. Default: "default"."""
     unknown_users: UnknownUsers = UnknownUsers.ADD
@@ -147,11 +147,11 @@ class AccountingSpec(Model):
     purge: PurgeSpec = PurgeSpec()
     """Ages at which records are deleted. Default: never."""
     dump: DumpSpec | None = None
-    """Dumps of the cluster's own database to a volume, by a schedule. Default: none."""
+    """Scheduled dumps of the cluster's own database to a volume. Default: none."""
     cluster_id: Annotated[int, whole(1, 65_535)] | None = None
-    """Id of this cluster in a database that has records of its jobs already, as slurmctld names it when it ends with
-    CLUSTER ID MISMATCH. It confirms that the records are this cluster's, after a restore for example. Default:
-    slurmctld does not start on such a database."""
+    """Id of this cluster in a database that already has records of its jobs, as given in slurmctld's message CLUSTER ID
+    MISMATCH. It confirms that the records are this cluster's, for example after a restore. Default: slurmctld does not
+    start on such a database."""
     slurmdbd: SlurmdbdSpec = SlurmdbdSpec()
     """The pod that runs slurmdbd."""
 
@@ -166,11 +166,11 @@ class AccountingSpec(Model):
 
 
 def _word(value: object) -> object:
-    """Take the word for no accounting. An empty key is no choice."""
+    """Accept the word for no accounting, and refuse an empty key, which would not be a choice."""
     if value == NONE:
         return None
     if value is None:
-        raise refused('needs "none", or a mapping that describes accounting; leave the key out for the defaults.')
+        raise refused('needs "none", or a mapping that describes accounting; remove the key for the defaults.')
     return value
 
 
@@ -211,12 +211,12 @@ def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:
             text = "given together with password, whose Secret has the password. Remove one, or change the Secret."
             yield Problem("accounting.database.own.password_version", text)
     if known(accounting.dump) and accounting.dump is not None and accounting.own is None:
-        text = "given, but the database is none of the cluster's own. Remove it; dump that database where it runs."
+        text = "given, but the database is external. Remove it; dump the database where it runs."
         yield Problem("accounting.dump", text)
 
 
 def roles(accounting: AccountingSpec | None) -> Iterator[tuple[str, DumpSpec | OwnDatabaseSpec | SlurmdbdSpec]]:
-    """Yield the roles of pods, with the paths of their fields."""
+    """Yield the pods' roles, with the paths of their fields."""
     if not known(accounting) or accounting is None:
         return
     yield "accounting.slurmdbd", accounting.slurmdbd

@@ -1,4 +1,4 @@
-"""Databases of accounting that this package does not run itself: of mariadb-operator, and elsewhere."""
+"""Databases of accounting that this package does not run: of mariadb-operator, and external ones."""
 
 from typing import Annotated
 
@@ -29,21 +29,21 @@ SqlName = Annotated[
 
 
 class DatabasePassword(SecretRef):
-    """A Secret that holds the password of slurmdbd's user of the database."""
+    """A Secret that holds the password of slurmdbd's database user."""
 
     key: SecretKey = "password"
     """Key in the Secret's data. Default: password."""
 
 
 class DatabaseAuthority(SecretRef):
-    """A Secret that holds the certificate of the authority that signs the database's own."""
+    """A Secret that holds the certificate of the authority that signed the database's certificate."""
 
     key: SecretKey = "ca.crt"
     """Key in the Secret's data. Default: ca.crt."""
 
 
 class ExternalDatabaseSpec(Model):
-    """A MariaDB or MySQL elsewhere, with a database and a user for slurmdbd."""
+    """An external MariaDB or MySQL, with a database and a user for slurmdbd."""
 
     host: Maybe[Host]
     """Host name or address of the database."""
@@ -56,8 +56,8 @@ class ExternalDatabaseSpec(Model):
     password: DatabasePassword
     """Password of the user."""
     authority: DatabaseAuthority | None = None
-    """Authority of its certificate: slurmdbd then refuses a connection without TLS, but does not verify the certificate
-    (Slurm has no setting for that). Default: no TLS."""
+    """Authority of the database's certificate: slurmdbd then refuses a connection without TLS, but does not verify the
+    certificate (Slurm has no setting for that). Default: no TLS."""
 
 
 class OperatorDatabaseSpec(Model):
@@ -68,12 +68,12 @@ class OperatorDatabaseSpec(Model):
     storage_class: Maybe[ObjectName] | None = None
     """StorageClass of its volume. Default: the Kubernetes cluster's default class."""
     protect: StrictBool = True
-    """Refuse to delete the MariaDB from the stack, where `storage.keep` is true. Default: true; set false in the `up`
-    before the one in which it leaves the stack. It stays in Kubernetes, with its data."""
+    """Refuse to delete the MariaDB from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
+    before the one in which the MariaDB leaves the stack. It stays in Kubernetes, with its data."""
     replicas: Annotated[int, whole(1, 9)] = 1
-    """Pods of MariaDB: more than one replicate with Galera. Default: 1."""
+    """Pods of MariaDB; several replicate with Galera. Default: 1."""
     max_connections: Annotated[int, whole(10, 10_000)] = 100
-    """Connections of slurmdbd's user; the operator's own default, 10, is too few. Default: 100."""
+    """Connections of slurmdbd's user; the operator's default of 10 is too few. Default: 100."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="250m", memory="1Gi"), limits=ResourceAmounts(memory="4Gi")
     )

@@ -1,4 +1,4 @@
-"""Alert rules of a cluster, for the operator of Prometheus."""
+"""Alert rules of a cluster, for Prometheus' operator."""
 
 from typing import Annotated
 
@@ -13,13 +13,13 @@ PageAddress = Annotated[
     str,
     Matches(r"https?://[^\s#]+", "needs an address with https:// or http://, without '#'.", _MAX_ADDRESS),
 ]
-"""Address of a page on the web."""
+"""Address of a web page."""
 
 
 class AlertsSpec(Model):
     """Alert rules and recorded series of the cluster (docs/monitoring.md), as a PrometheusRule."""
 
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Further labels of the PrometheusRule, where a Prometheus of yours takes rules with certain labels alone."""
+    """Further labels of the PrometheusRule, if your Prometheus only selects rules with certain labels."""
     runbooks: PageAddress | None = None
-    """Address of your copy of docs/runbooks.md: alerts then have a link to it (`runbook_url`)."""
+    """Address of your copy of docs/runbooks.md, to which alerts then link (`runbook_url`)."""

@@ -21,8 +21,8 @@ from soperator_pulumi.spec.node_health import HealthCheckNodeState
 from soperator_pulumi.spec.platform.cilium import CiliumMode
 from soperator_pulumi.spec.platform.gpu_operator import DriverSource, MigStrategy
 from soperator_pulumi.spec.platform.network_operator import NetworkKind
+from soperator_pulumi.spec.platform.platform_spec import KubernetesKind
 from soperator_pulumi.spec.platform.storage_systems import StorageSystem
-from soperator_pulumi.spec.platform.whole_platform import KubernetesKind
 from soperator_pulumi.spec.scheduling import TaintEffect, TolerationOperator
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.submount import SubmountRole
@@ -32,38 +32,38 @@ class SlurmArgs(TypedDict, total=False):
     """Settings of Slurm for the whole cluster."""
 
     version: Annotated[str, Literal["24.11", "26.05"]]
-    """Version of Slurm in the images. A later one upgrades a running cluster; an earlier one is refused there. Only
+    """Version of Slurm in the images. A later version upgrades a running cluster; an earlier one is refused then. Only
     `24.11`, `26.05`. Default: 24.11."""
     constrain: Annotated[str, Constrain]
-    """Enforcement of the CPUs and memory of jobs. Default: by cgroups; without them workers do not start. One of
-    `cgroup`, `none`."""
+    """Enforcement of jobs' CPU and memory limits. Default: by cgroups; workers do not start on machines without them.
+    One of `cgroup`, `none`."""
     max_nodes: int
-    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; each costs room in slurmctld's
-    tables."""
+    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; every node takes room in
+    slurmctld's tables."""
     max_jobs_per_user: int
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
-    MaxJobCount, so that no single user keeps the others from submitting."""
+    MaxJobCount, so that no single user prevents others from submitting."""
     max_environment_kib: int
     """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
     half of what Linux gives a program."""
     extra: Mapping[str, str | float]
-    """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
-    cluster is built are refused."""
+    """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
+    on which the cluster is built are refused."""
 
 
 class TolerationArgs(TypedDict, total=False):
     """A taint of machines that the pods tolerate, as in a pod's `tolerations`."""
 
     key: str
-    """The taint's key. Left out, with operator Exists: every taint."""
+    """The taint's key. Without it, and with operator Exists: every taint."""
     operator: Annotated[str, TolerationOperator]
     """Comparison of key and value. One of `Equal`, `Exists`. Default: Equal."""
     value: str
     """The taint's value, with operator Equal."""
     effect: Annotated[str, TaintEffect]
-    """The taint's effect. Left out: every effect. One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`."""
+    """The taint's effect. Without it: every effect. One of `NoSchedule`, `PreferNoSchedule`, `NoExecute`."""
     toleration_seconds: int
-    """Seconds that a pod stays after a NoExecute taint appears. Left out: for ever."""
+    """Seconds that a pod stays after a NoExecute taint appears. Without it: for ever."""
 
 
 class ScheduledArgs(TypedDict, total=False):
@@ -74,7 +74,7 @@ class ScheduledArgs(TypedDict, total=False):
     tolerations: Sequence[TolerationArgs]
     """Taints that the pods tolerate. Default: none."""
     affinity: Mapping[str, Any]
-    """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase. Default: the role's own."""
+    """A pod's `affinity` as in a Kubernetes manifest, with keys in camelCase. Default: the role's own."""
     priority_class: str
     """Name of an existing PriorityClass. Default: the cluster's own default priority."""
 
@@ -94,15 +94,15 @@ class PodResourcesArgs(TypedDict, total=False):
     requests: ResourceAmountsArgs
     """Amounts that the scheduler reserves for the pod."""
     limits: ResourceAmountsArgs
-    """Amounts beyond which CPU is throttled, and memory ends the container."""
+    """Amounts beyond which CPU is throttled, and the container is killed for memory."""
 
 
 class ControllerArgs(ScheduledArgs, total=False):
     """The pod that runs slurmctld."""
 
     pod_resources: PodResourcesArgs
-    """Resources of the slurmctld container. Default: half a CPU and 1 GiB, at most 4 GiB of memory, and no limit of
-    CPU: a throttled controller delays every job."""
+    """Resources of the slurmctld container. Default: half a CPU and 1 GiB, at most 4 GiB of memory, and no CPU limit: a
+    throttled controller delays every job."""
 
 
 class LoginArgs(ScheduledArgs, total=False):
@@ -117,25 +117,24 @@ class LoginArgs(ScheduledArgs, total=False):
     """Annotations of the login Service, for the platform's load balancers."""
     allowed_sources: Sequence[str]
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
-    one; `0.0.0.0/0` admits everybody."""
+    one address; `0.0.0.0/0` admits all."""
     docs: str
-    """Address of the documents for users, shown at login. Default: Slurm's own."""
+    """Address of the documentation for users, shown at login. Default: Slurm's own."""
     max_processes: int
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
-    machine together: where login nodes and workers share machines, set more than the node sets' `max_processes`, or
-    users with large jobs there cannot log in. Default: 2048."""
+    machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
+    with large jobs there cannot log in. Default: 2048."""
     pod_resources: PodResourcesArgs
-    """Resources of each sshd container, for all of its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of
-    memory."""
+    """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
 
 
 class GpusArgs(TypedDict, total=False):
-    """GPUs of each node of a node set. Each pod requests them; Slurm schedules them as the GRES `gpu`."""
+    """GPUs of a node set's nodes. The pods request them; Slurm schedules them as the GRES `gpu`."""
 
     count: int
-    """Whole GPUs of a node. Default: none, for a node of MIG instances alone."""
+    """Whole GPUs of a node. Default: none, for nodes with only MIG instances."""
     type: str
-    """Slurm's type of the whole GPUs, such as `h100`, for `--gpus=h100:2`. Default: none; users name a number alone."""
+    """Slurm's type of the whole GPUs, such as `h100`, for `--gpus=h100:2`. Default: none; users give only a number."""
     resource: str
     """Extended resource of one whole GPU, as its device plugin names it: of `nvidia.com/` or `amd.com/`. Default:
     nvidia.com/gpu."""
@@ -143,44 +142,44 @@ class GpusArgs(TypedDict, total=False):
     """MIG instances of a node by profile, such as `1g.10gb: 7`. They are resources of the device plugin's strategy
     `mixed` (`nvidia.com/mig-1g.10gb`), and types of GPUs in Slurm: `--gpus=1g.10gb:1`."""
     shards_per_gpu: int
-    """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation from each other. Default: none."""
+    """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation between them. Default: none."""
 
 
 class RdmaArgs(TypedDict):
-    """RDMA devices of each node of a node set: InfiniBand, RoCE or EFA."""
+    """RDMA devices of a node set's nodes: InfiniBand, RoCE or EFA."""
 
     resource: str
     """Extended resource, as its device plugin names it: `rdma/hca_shared_devices_a`, `nvidia.com/hostdev`,
     `vpc.amazonaws.com/efa`."""
     count: NotRequired[int]
-    """Number of the resource that each pod requests. Default: one."""
+    """Number of the resource that every pod requests. Default: one."""
 
 
 class DrainArgs(TypedDict, total=False):
     """Drain of nodes before their pods are deleted."""
 
     timeout: str
-    """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. `0s` gives them
+    """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. With `0s` they get
     none. Default: 2h."""
     on_timeout: Annotated[str, OnTimeout]
-    """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: treat the jobs that are
-    left. `wait`: wait on until `max_wait`. Default: abort."""
+    """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: requeue or cancel the
+    remaining jobs. `wait`: continue to wait until `max_wait`. Default: abort."""
     max_wait: str
-    """With `on_timeout: wait`, time in all before the deployment aborts. Default: 7d."""
+    """With `on_timeout: wait`, total time before the deployment aborts. Default: 7d."""
     not_requeueable: Annotated[str, NotRequeueable]
     """With `on_timeout: requeue`, treatment of jobs that cannot be requeued (interactive ones, `--no-requeue`).
-    `abort`: touch no job, and undrain all nodes. One of `abort`, `cancel`. Default: abort."""
+    `abort`: leave all jobs alone, and undrain all nodes. One of `abort`, `cancel`. Default: abort."""
     reservations: Annotated[str, Reaction]
     """Reaction to a reservation that names a leaving node. `report`: report it, and drain. `refuse`: drain nothing, and
     fail. Default: report."""
     pending_jobs: Annotated[str, Reaction]
     """The same for a pending job that requests a leaving node by name. One of `report`, `refuse`. Default: report."""
     wait: bool
-    """Wait for the jobs. With false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
+    """Wait for the jobs. If false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
     later deployment, and `timeout` and `on_timeout` have no effect. Default: true."""
     grace: str
-    """Time for the jobs of a worker pod that is deleted beside Pulumi, before Kubernetes kills it
-    (`terminationGracePeriodSeconds`). A changed value recreates the workers, as any change of their pods does. Default:
+    """Time for the jobs of a worker pod that is deleted outside Pulumi, before Kubernetes kills it
+    (`terminationGracePeriodSeconds`). A changed value recreates the workers, like any change to their pods. Default:
     5m."""
 
 
@@ -188,12 +187,12 @@ class RollingUpdateArgs(TypedDict, total=False):
     """Recreation of workers whose pods have changed."""
 
     max_unavailable: int | str
-    """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one.
+    """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one node.
     Default: 10%."""
 
 
 class NodeSetArgs(ScheduledArgs):
-    """Equal worker pods. Pod, host and Slurm node are `<name>-<ordinal>`."""
+    """Equal worker pods. Pod, host and Slurm node have the same name, `<name>-<ordinal>`."""
 
     gpus: NotRequired[GpusArgs]
     """GPUs. Default: none."""
@@ -203,51 +202,51 @@ class NodeSetArgs(ScheduledArgs):
     """Further extended resources of a pod and their numbers. Slurm does not schedule them: all jobs of a node share
     them."""
     runtime_class: NotRequired[str]
-    """Name of an existing RuntimeClass, such as `nvidia`, where the machines' default runtime adds no driver. Default:
-    the machines' default runtime."""
+    """Name of an existing RuntimeClass, such as `nvidia`, if the machines' default runtime adds no driver. Default: the
+    machines' default runtime."""
     huge_pages: NotRequired[Mapping[str, str]]
     """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
     name: str
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: NotRequired[int]
-    """Number of nodes. 0 keeps the node set without nodes. Default: 1."""
+    """Number of nodes. 0 keeps the node set, but without nodes. Default: 1."""
     cpus: int
     """CPUs of a node that Slurm schedules."""
     memory_gib: float
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
-    for slurmd, so that jobs within their limits cannot end it. With `pod_resources` Slurm schedules all of it."""
+    for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
     partitions: NotRequired[Sequence[str]]
-    """Partitions of the nodes. A partition that is not declared has defaults."""
+    """Partitions of the nodes. A partition that is not declared has default settings."""
     features: NotRequired[Sequence[str]]
-    """Slurm features of the nodes besides the node set's name, for `--constraint`."""
+    """Slurm features of the nodes in addition to the node set's name, for `--constraint`."""
     pod_resources: NotRequired[PodResourcesArgs]
     """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
-    Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    Guaranteed pod: if a machine runs out of memory, the kernel kills slurmd last."""
     networks: NotRequired[Sequence[str]]
-    """Networks of the pods besides the pod network: names of existing NetworkAttachmentDefinitions, as `default/rail-0`
-    where their namespace is not the cluster's. Multus gives a pod an interface for each, from `net1` on. Addresses of
-    nodes in Slurm stay those of the pod network. Default: none."""
+    """Networks of the pods in addition to the pod network: names of existing NetworkAttachmentDefinitions, as
+    `default/rail-0` if their namespace is not the cluster's. Multus gives a pod an interface per network, starting with
+    `net1`. Addresses of nodes in Slurm stay those of the pod network. Default: none."""
     environment: NotRequired[Mapping[str, str]]
-    """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
+    """Environment variables of jobs on the nodes, by name, such as settings of NCCL. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
     nccl_topology: NotRequired[str]
-    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find by
-    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL looks
-    for itself."""
+    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find through
+    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL detects
+    the topology."""
     max_processes: NotRequired[int]
     """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
-    together). Default: 256 a CPU, at least 4096."""
+    together). Default: 256 per CPU, at least 4096."""
     lock_memory: NotRequired[bool]
-    """Let jobs lock all of their memory (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with the capability
-    SYS_RESOURCE, and gives it up before slurmd starts. Default: where the nodes have `rdma`."""
+    """Let jobs lock all their memory (RLIMIT_MEMLOCK), which RDMA needs. The container then starts with the capability
+    SYS_RESOURCE, and drops it before slurmd starts. Default: if the nodes have `rdma`."""
     ready_timeout_seconds: NotRequired[int]
-    """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine of
+    """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine in
     most clouds."""
     max_unready: NotRequired[int | str]
     """Nodes that may be missing after that time: a number, or a percentage of the node set, rounded down. The
     deployment reports them and succeeds. Default: none."""
     wait_until_ready: NotRequired[bool]
-    """Wait for new nodes. With false, pods that need a machine from an autoscaler first do not fail the deployment.
+    """Wait for new nodes. If false, pods that first need a machine from an autoscaler do not fail the deployment.
     Default: true."""
     drain: NotRequired[DrainArgs]
     """Drain of nodes before their pods are deleted."""
@@ -256,31 +255,32 @@ class NodeSetArgs(ScheduledArgs):
 
 
 class PartitionArgs(TypedDict):
-    """A queue, of the nodes of all node sets that name it."""
+    """A queue with the nodes of all node sets that name it."""
 
     name: str
     """Name of the partition, for `--partition`."""
     default: NotRequired[bool]
-    """Partition of jobs that name none. Default: the first partition."""
+    """Use it for jobs that name no partition. Default: the first partition."""
     options: NotRequired[Mapping[str, str | float]]
-    """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
+    """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's
+    options."""
 
 
 class UserArgs(TypedDict):
-    """A person who may log in and run jobs, with the home directory `/home/<name>`, made at the first login."""
+    """A person who may log in and run jobs, with the home directory `/home/<name>`, created at the first login."""
 
     name: str
     """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
     uid: int
-    """Id of the user, the same on all nodes, and owner of the files in the home directory: never change it."""
+    """Id of the user, the same on all nodes, which owns the files in the home directory: never change it."""
     gid: NotRequired[int]
-    """Id of the user's own group, named after the user unless `groups` has the id. Default: the uid."""
+    """Id of the user's own group, which is named after the user unless `groups` has the id. Default: the uid."""
     groups: NotRequired[Sequence[str]]
-    """Names of more groups, each declared in the cluster's `groups`."""
+    """Names of further groups, which must be in the cluster's `groups`."""
     ssh_keys: NotRequired[Sequence[str]]
     """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
     accounts: NotRequired[Sequence[str]]
-    """Accounts in the accounting database, the first one for jobs that name none. Default:
+    """Accounts in the accounting database; the first one is for jobs that name none. Default:
     accounting.default_account."""
     shell: NotRequired[str]
     """Login shell. Default: /bin/bash."""
@@ -296,7 +296,7 @@ class GroupArgs(TypedDict):
 
 
 class TarballArgs(TypedDict):
-    """A tarball of a root filesystem; plain or compressed by gzip, xz, bzip2 or zstd."""
+    """A tarball of a root filesystem, plain or compressed with gzip, xz, bzip2 or zstd."""
 
     url: pulumi.Input[str]
     """Address of the tarball: http or https, reachable from the cluster, without credentials."""
@@ -308,8 +308,8 @@ class JailSourceArgs(TypedDict, total=False):
     """Source of the jail: exactly one of image and tarball."""
 
     image: str
-    """A container image of any distribution, with or without Slurm. The tree's id is made of this text, so a moved tag
-    changes nothing: give a digest, or a new tag for new content."""
+    """A container image of any distribution, with or without Slurm. The tree's id is derived from this text, so moving
+    a tag changes nothing: give a digest, or a new tag for new content."""
     tarball: TarballArgs
     """A tarball of a root filesystem."""
 
@@ -324,16 +324,15 @@ class JailVolumeArgs(TypedDict, total=False):
     existing_claim: pulumi.Input[str]
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
-    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    """Name of the PersistentVolume of a new claim, if no class provisions volumes."""
     protect: bool
-    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
     accept: Mapping[str, str]
-    """Findings of the storage's probe to accept, each with the reason. Default: none, so that a volume on which a jail
-    cannot live is refused before it is filled. One of `hard_links`, `case`, `characters`, `unlink_open`,
-    `replace_open`, `execution`, `flock`, `record_locks`, `shared_locks`, `shared_map`, `hard_link_limit`,
-    `symlink_links`, `name_length`, `fifos_and_sockets`, `user_attributes`, `access_lists`, `flush_latency`,
-    `file_creation`."""
+    """Findings of the storage's probe to accept, with the reasons. Default: none, so that an unsuitable volume is
+    refused before it is filled. One of `hard_links`, `case`, `characters`, `unlink_open`, `replace_open`, `execution`,
+    `flock`, `record_locks`, `shared_locks`, `shared_map`, `hard_link_limit`, `symlink_links`, `name_length`,
+    `fifos_and_sockets`, `user_attributes`, `access_lists`, `flush_latency`, `file_creation`."""
 
 
 class SubmountArgs(TypedDict):
@@ -341,36 +340,36 @@ class SubmountArgs(TypedDict):
 
     path: str
     """Path in sessions and jobs, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
-    replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these as the
-    user, so no working directory or output of a job can be there."""
+    replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these
+    directories as the user, so no working directory or output of a job can be there."""
     roles: NotRequired[Sequence[Annotated[str, SubmountRole]]]
     """Pods with the submount. Default: ssh sessions and jobs. One of `login`, `worker`."""
     read_only: NotRequired[bool]
     """Refuse all writes. Default: false."""
     existing_claim: NotRequired[pulumi.Input[str]]
-    """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, as many pods mount it."""
+    """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, because many pods mount it."""
     sub_path: NotRequired[str]
     """Directory of the claim to mount. Default: the whole claim."""
     host_path: NotRequired[str]
     """Existing directory of the machine: a local disk, or a filesystem that all machines mount."""
     scratch_gib: NotRequired[int]
-    """An empty directory on the machine's disk for each pod, of this size in GiB, gone with the pod."""
+    """An empty directory on the machine's disk per pod, of this size in GiB, deleted with the pod."""
     memory_gib: NotRequired[float]
-    """An empty directory in memory for each pod, of this size in GiB, gone with the pod. Its content counts as memory
-    of the pod."""
+    """An empty directory in memory per pod, of this size in GiB, deleted with the pod. Its content counts as memory of
+    the pod."""
 
 
 class JailIsolationArgs(TypedDict, total=False):
-    """Isolation of jobs on a node from each other, besides by their users."""
+    """Isolation between jobs on a node, in addition to their users."""
 
     pid: bool
-    """Limit the tasks of a step to the step's own processes. Without it they see all processes of their user on the
-    node, and never those of other users. Default: false."""
+    """Limit the tasks of a step to the step's own processes. Otherwise they see all processes of their user on the
+    node, but never those of other users. Default: false."""
     ipc: bool
-    """Give the tasks of a step System V IPC and POSIX message queues of their own. Default: those of the node, as
-    always for files in /dev/shm, which modes guard."""
+    """Give the tasks of a step their own System V IPC and POSIX message queues. Default: they use those of the node.
+    Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: bool
-    """Let jobs create user namespaces, as rootless containers do. These open more of the kernel to everybody who may
+    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to everyone who may
     run a job. Default: false."""
 
 
@@ -387,15 +386,15 @@ class JailArgs(TypedDict, total=False):
     """The root filesystem of all sessions and jobs."""
 
     source: JailSourceArgs
-    """Source of the root filesystem. A changed source fills a second tree beside the first, then switches to it;
+    """Source of the root filesystem. A changed source fills a second tree next to the first, then switches to it;
     running sessions and jobs keep their tree. Default: images.jail."""
     active: str
     """Id of an older tree to switch back to. Default: the tree of the source."""
     keep_trees: int
-    """Complete trees to keep, the active one among them, besides trees that a job or a session uses. Default: 2, for a
-    switch back."""
+    """Number of complete trees to keep, including the active one, in addition to trees that jobs or sessions use.
+    Default: 2, to be able to switch back."""
     changes: Annotated[str, Changes]
-    """Treatment of users' changes of the old tree in a switch. Default: list the changes, and do not switch. One of
+    """Treatment of users' changes to the old tree in a switch. Default: list the changes, and do not switch. One of
     `refuse`, `carry_over`, `leave_behind`."""
     storage: JailVolumeArgs
     """The shared volume (ReadWriteMany) with the trees and, outside of them, the home directories."""
@@ -406,11 +405,11 @@ class JailArgs(TypedDict, total=False):
     populate: PopulateArgs
     """The Job that fills a tree."""
     admin_shell: bool
-    """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
+    """Keep the admin shell's pod running. Default: false; `make admin` starts it for one session."""
     app_armor: str
     """AppArmor profile of the slurmd and sshd containers, which mount the jail: `unconfined`, `localhost/<profile>` for
-    one that is loaded on all machines, or `runtime` for the container runtime's, which forbids to mount where machines
-    have AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
+    a profile that is loaded on every machine, or `runtime` for the container runtime's, which forbids mounts on
+    machines with AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
 class DatabaseVolumeArgs(TypedDict, total=False):
@@ -423,14 +422,14 @@ class DatabaseVolumeArgs(TypedDict, total=False):
     existing_claim: pulumi.Input[str]
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
-    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    """Name of the PersistentVolume of a new claim, if no class provisions volumes."""
     protect: bool
-    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class DatabasePasswordArgs(TypedDict):
-    """A Secret that holds the password of slurmdbd's user of the database."""
+    """A Secret that holds the password of slurmdbd's database user."""
 
     secret: pulumi.Input[str]
     """Name of the Secret."""
@@ -442,12 +441,12 @@ class OwnDatabaseArgs(ScheduledArgs, total=False):
     """A MariaDB in the cluster's namespace."""
 
     storage: DatabaseVolumeArgs
-    """The volume (ReadWriteOnce) with its data, kept in a `destroy` as those of `storage` are."""
+    """The volume (ReadWriteOnce) with its data, kept in a `destroy` like those of `storage`."""
     password: DatabasePasswordArgs
     """Password of slurmdbd's user. Default: generated."""
     password_version: int
-    """Number of the generated password: with another number another one is generated, and takes the place of the former
-    one without a lost record. Default: 1."""
+    """Number of the generated password. Another number generates another password, which replaces the former one
+    without losing records. Default: 1."""
     pod_resources: PodResourcesArgs
     """Resources of MariaDB's container. Half of its memory limit is the buffer pool of InnoDB. Default: a quarter of a
     CPU and 1 GiB, at most 4 GiB of memory."""
@@ -461,19 +460,19 @@ class OperatorDatabaseArgs(TypedDict, total=False):
     storage_class: pulumi.Input[str]
     """StorageClass of its volume. Default: the Kubernetes cluster's default class."""
     protect: bool
-    """Refuse to delete the MariaDB from the stack, where `storage.keep` is true. Default: true; set false in the `up`
-    before the one in which it leaves the stack. It stays in Kubernetes, with its data."""
+    """Refuse to delete the MariaDB from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
+    before the one in which the MariaDB leaves the stack. It stays in Kubernetes, with its data."""
     replicas: int
-    """Pods of MariaDB: more than one replicate with Galera. Default: 1."""
+    """Pods of MariaDB; several replicate with Galera. Default: 1."""
     max_connections: int
-    """Connections of slurmdbd's user; the operator's own default, 10, is too few. Default: 100."""
+    """Connections of slurmdbd's user; the operator's default of 10 is too few. Default: 100."""
     pod_resources: PodResourcesArgs
     """Resources of MariaDB's container. Half of its memory limit is the buffer pool of InnoDB. Default: a quarter of a
     CPU and 1 GiB, at most 4 GiB of memory."""
 
 
 class DatabaseAuthorityArgs(TypedDict):
-    """A Secret that holds the certificate of the authority that signs the database's own."""
+    """A Secret that holds the certificate of the authority that signed the database's certificate."""
 
     secret: pulumi.Input[str]
     """Name of the Secret."""
@@ -482,7 +481,7 @@ class DatabaseAuthorityArgs(TypedDict):
 
 
 class ExternalDatabaseArgs(TypedDict):
-    """A MariaDB or MySQL elsewhere, with a database and a user for slurmdbd."""
+    """An external MariaDB or MySQL, with a database and a user for slurmdbd."""
 
     host: pulumi.Input[str]
     """Host name or address of the database."""
@@ -495,53 +494,53 @@ class ExternalDatabaseArgs(TypedDict):
     password: DatabasePasswordArgs
     """Password of the user."""
     authority: NotRequired[DatabaseAuthorityArgs]
-    """Authority of its certificate: slurmdbd then refuses a connection without TLS, but does not verify the certificate
-    (Slurm has no setting for that). Default: no TLS."""
+    """Authority of the database's certificate: slurmdbd then refuses a connection without TLS, but does not verify the
+    certificate (Slurm has no setting for that). Default: no TLS."""
 
 
 class DatabaseArgs(TypedDict, total=False):
-    """The database of accounting: at most one of its keys. Default: a MariaDB of the cluster's own."""
+    """The database of accounting, given by at most one key. Default: the cluster's own MariaDB."""
 
     own: OwnDatabaseArgs
-    """A MariaDB in the cluster's namespace, from our own image."""
+    """A MariaDB in the cluster's namespace, from this project's image."""
     mariadb_operator: OperatorDatabaseArgs
     """A MariaDB of mariadb-operator in the cluster's namespace."""
     external: ExternalDatabaseArgs
-    """A MariaDB or MySQL elsewhere."""
+    """An external MariaDB or MySQL."""
 
 
 class PurgeArgs(TypedDict, total=False):
-    """Ages at which slurmdbd deletes records, by their kind. Default: never."""
+    """Ages at which slurmdbd deletes records, by kind. Default: never."""
 
     jobs: str
     """Age of jobs."""
     steps: str
     """Age of steps."""
     events: str
-    """Age of events of nodes."""
+    """Age of node events."""
     reservations: str
     """Age of reservations."""
     suspends: str
-    """Age of suspensions of jobs."""
+    """Age of job suspensions."""
     transactions: str
-    """Age of changes of accounts, users and limits."""
+    """Age of changes to accounts, users and limits."""
     usage: str
-    """Age of the sums of usage, from which sreport answers."""
+    """Age of the usage totals that sreport reads."""
 
 
 class DumpVolumeArgs(TypedDict, total=False):
     """The volume (ReadWriteOnce) with the dumps."""
 
     size_gib: int
-    """Size in GiB. Default: 20. A compressed dump takes a tenth of the database."""
+    """Size in GiB. Default: 20. A compressed dump takes a tenth of the database's size."""
     storage_class: pulumi.Input[str]
     """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
     existing_claim: pulumi.Input[str]
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
-    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    """Name of the PersistentVolume of a new claim, if no class provisions volumes."""
     protect: bool
-    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
@@ -549,11 +548,11 @@ class DumpArgs(ScheduledArgs, total=False):
     """Dumps of the database by a CronJob."""
 
     schedule: str
-    """Schedule of cron, in UTC. Default: each day at 01:30."""
+    """Schedule in cron's syntax, in UTC. Default: every day at 01:30."""
     keep: int
-    """Number of dumps to keep. An old one is removed once a new one is complete and has been checked. Default: 14."""
+    """Number of dumps to keep. An old one is removed when a new one is complete and checked. Default: 14."""
     storage: DumpVolumeArgs
-    """The volume (ReadWriteOnce) with the dumps, kept in a `destroy` as those of `storage` are."""
+    """The volume (ReadWriteOnce) with the dumps, kept in a `destroy` like those of `storage`."""
     pod_resources: PodResourcesArgs
     """Resources of the container that dumps. Default: a tenth of a CPU and 128 MiB, at most 1 GiB of memory."""
 
@@ -569,13 +568,13 @@ class AccountingArgs(TypedDict, total=False):
     """Accounting by slurmdbd."""
 
     database: DatabaseArgs
-    """The database. Default: a MariaDB of the cluster's own."""
+    """The database. Default: the cluster's own MariaDB."""
     enforce: Sequence[Annotated[str, Enforce]]
-    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none, jobs of everybody run
+    """Rules by which slurmctld refuses or holds jobs (AccountingStorageEnforce). Default: none; jobs of all users run
     and are recorded. One of `associations`, `limits`, `qos`, `safe`, `wckeys`."""
     store: Sequence[Annotated[str, StoredPart]]
-    """Parts of jobs to record besides their resources (AccountingStoreFlags). Default: none. One of `job_script`,
-    `job_env`, `job_comment`, `job_extra`."""
+    """Parts of jobs to record in addition to their resources (AccountingStoreFlags). Default: none. One of
+    `job_script`, `job_env`, `job_comment`, `job_extra`."""
     default_account: str
     """Account of users for whom neither the spec nor an administrator names another one. Default: "default"."""
     unknown_users: Annotated[str, UnknownUsers]
@@ -583,101 +582,103 @@ class AccountingArgs(TypedDict, total=False):
     purge: PurgeArgs
     """Ages at which records are deleted. Default: never."""
     dump: DumpArgs
-    """Dumps of the cluster's own database to a volume, by a schedule. Default: none."""
+    """Scheduled dumps of the cluster's own database to a volume. Default: none."""
     cluster_id: int
-    """Id of this cluster in a database that has records of its jobs already, as slurmctld names it when it ends with
-    CLUSTER ID MISMATCH. It confirms that the records are this cluster's, after a restore for example. Default:
-    slurmctld does not start on such a database."""
+    """Id of this cluster in a database that already has records of its jobs, as given in slurmctld's message CLUSTER ID
+    MISMATCH. It confirms that the records are this cluster's, for example after a restore. Default: slurmctld does not
+    start on such a database."""
     slurmdbd: SlurmdbdArgs
     """The pod that runs slurmdbd."""
 
 
 class CheckArgs(TypedDict, total=False):
-    """Changes of one check. What is left out keeps the check's default (docs/health-checks.md)."""
+    """Changes to one check. Keys that are left out keep the check's defaults (docs/health-checks.md)."""
 
     enabled: bool
     """Run the check. Default: true."""
     limit: float
-    """Limit of the value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    """Limit of the value, in the check's unit. Default: the check's own, for the GPU model if it has one."""
     action: Annotated[str, HealthAction]
     """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
     undrain: Annotated[str, UndrainRule]
-    """End of a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware passes
-    (docs/long-checks.md); without one, somebody undrains the node. `never`: somebody undrains the node."""
+    """Rule that ends a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware
+    passes (docs/long-checks.md); without one, an administrator undrains the node. `never`: an administrator undrains
+    the node."""
     failures: int
-    """Rounds in a row that fail before the action."""
+    """Consecutive failed rounds before the action."""
     passes: int
-    """Rounds in a row that pass before the drain ends."""
+    """Consecutive passed rounds before the drain ends."""
     every: str
     """Time between two rounds of the check, at least `health.interval`."""
     node_use: Sequence[Annotated[str, NodeUse]]
-    """Use of the node while the check counts: `idle`, `busy`, or both."""
+    """Use of the node during which the check counts: `idle`, `busy`, or both."""
 
 
 class HealthProgramArgs(TypedDict):
-    """A check of your own, beside ours: the check `program`. It runs as root outside of the jail."""
+    """Your own check, in addition to the built-in ones: the check `program`. It runs as root outside the jail."""
 
     script: str
-    """Script for /bin/sh in the worker's container. Status 0: healthy. Any other: failed, and the first line that it
-    prints is the value in the reason. Do not start programs of the jail or of users in it: they would run as root."""
+    """Script for /bin/sh in the worker's container. Status 0 means healthy, any other status failure, with the first
+    printed line as the value in the reason. Do not start programs of the jail or of users in it: they would run as
+    root."""
     timeout: NotRequired[str]
     """Time until the script is killed, which is a failure. Default: 5s."""
 
 
 class LongCheckArgs(TypedDict, total=False):
-    """A long check. What is left out keeps the check's default (docs/long-checks.md)."""
+    """A long check. Keys that are left out keep the check's defaults (docs/long-checks.md)."""
 
     enabled: bool
     """Run the check. Default: true."""
     schedule: str
-    """Schedule of cron, in UTC, of runs. Each checks idle nodes that are due. Default: each quarter of an hour."""
+    """Schedule of runs in cron's syntax, in UTC. A run checks idle nodes that are due. Default: every 15 minutes."""
     every: str
     """Time until a node that passed is checked again. Default: 1d."""
     nodes_per_run: int
-    """Nodes that one run takes at most. Default: 32."""
+    """Largest number of nodes per run. Default: 32."""
     group: int
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: float
-    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model where it has
+    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model if it has
     one."""
     action: Annotated[str, HealthAction]
     """Consequence of a failure: `log` or `drain`. One of `log`, `drain`, `drain_and_replace`. Default: drain."""
     undrain: Annotated[str, UndrainRule]
-    """End of a drain by the check. `auto`: a later run finds the node healthy. `never`: somebody undrains the node. One
-    of `auto`, `verify`, `never`. Default: auto."""
+    """Rule that ends a drain by the check. `auto`: a later run finds the node healthy. `never`: an administrator
+    undrains. One of `auto`, `verify`, `never`. Default: auto."""
     time_limit: str
-    """Time limit of a job. One that takes longer has failed. Default: the check's own."""
+    """Time limit of a job. A job that takes longer has failed. Default: the check's own."""
     start_within: str
-    """Time that a job may wait in the queue, after which it is cancelled. Default: 5m."""
+    """Time that a job may wait in the queue before it is cancelled. Default: 5m."""
     nice: int
     """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
     partition: str
-    """Partition of the jobs: its nodes alone are checked. Default: the first partition of each node."""
+    """Partition of the jobs: only its nodes are checked. Default: the first partition of the node."""
     qos: str
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: str
-    """Reservation of the jobs, open to the user `soperator-health`: its nodes alone are checked. Default: none."""
+    """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
     arguments: Mapping[str, float]
-    """Sizes in MiB, times in seconds, or a level of the program, by the names of its defaults."""
+    """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 
 
 class HealthArgs(TypedDict, total=False):
-    """Quick checks of the nodes. A node that fails one takes no further job; running jobs end as usual."""
+    """Quick checks of the nodes. A node that fails one gets no further jobs; running jobs end as usual."""
 
     enabled: bool
-    """Run the checks. With false, drains of earlier checks stay until you undrain their nodes. Default: true."""
+    """Run the checks. If false, drains of earlier checks stay until you undrain their nodes. Default: true."""
     interval: str
     """Time between two rounds on a node (HealthCheckInterval). Default: 1m."""
     node_states: Sequence[Annotated[str, HealthCheckNodeState]]
-    """Nodes on which rounds start (HealthCheckNodeState). Without drained nodes, no node undrains itself. One of `ANY`,
-    `ALLOC`, `IDLE`, `MIXED`, `NONDRAINED_IDLE`."""
+    """Nodes on which rounds start (HealthCheckNodeState). If drained nodes are left out, no node undrains itself. One
+    of `ANY`, `ALLOC`, `IDLE`, `MIXED`, `NONDRAINED_IDLE`."""
     spread: bool
-    """Spread the rounds of all nodes over the interval, in place of one moment for all (HealthCheckNodeState=CYCLE).
-    Default: true."""
+    """Spread the rounds of the nodes over the interval, instead of starting them all at once
+    (HealthCheckNodeState=CYCLE). Default: true."""
     timeout: str
-    """Time of a round in all. A program of a check has half of it; one that takes longer is a failure. Default: 10s."""
+    """Total time of a round. A program of a check gets half of it; taking longer is a failure. Default: 10s."""
     checks: Mapping[str, CheckArgs]
-    """Changes of checks by their names (docs/health-checks.md). One of `gpu_tool`, `gpu_query`, `gpu_warnings`,
+    """Changes to checks, by name (docs/health-checks.md). One of `gpu_tool`, `gpu_query`, `gpu_warnings`,
     `gpu_persistence`, `gpu_count`, `gpu_model`, `gpu_xid`, `gpu_xid_noted`, `gpu_recovery`, `gpu_ecc_uncorrected`,
     `gpu_ecc_contained`, `gpu_ecc_corrected`, `gpu_remap_failed`, `gpu_remap_pending`, `gpu_slowdown`,
     `gpu_temperature`, `gpu_memory_temperature`, `gpu_pcie_width`, `gpu_pcie_generation`, `gpu_pcie_replays`,
@@ -687,23 +688,23 @@ class HealthArgs(TypedDict, total=False):
     `volume_inodes`, `shared_memory_used`, `shared_volumes`, `jail`, `process_ids`, `users_process_ids`, `clock`,
     `kernel_network`, `kernel_disk`, `kernel_machine_check`, `kernel_killed_slurm`, `slurmd`, `program`."""
     program: HealthProgramArgs
-    """A check of your own. Default: none."""
+    """Your own check. Default: none."""
     long_checks: Mapping[str, LongCheckArgs]
-    """Long checks, by their names (docs/long-checks.md): jobs on idle nodes. Default: none. One of `ring_bandwidth`,
+    """Long checks, by name (docs/long-checks.md): jobs on idle nodes. Default: none. One of `ring_bandwidth`,
     `memory_bandwidth`, `storage_bandwidth`, `tcp_bandwidth`, `rdma_bandwidth`, `nccl_bandwidth`, `nccl_pairs`,
     `gpu_diagnostics`."""
     verify_new_nodes: bool
-    """Keep new nodes drained until each long check of one node has passed there once, by its schedule. Default:
+    """Keep new nodes drained until all long checks of one node have passed there once, on their schedules. Default:
     false."""
 
 
 class HookScriptArgs(TypedDict):
-    """A script of your own. It runs as root in the worker's container, outside of the jail."""
+    """Your own script. It runs as root in the worker's container, outside the jail."""
 
     script: str
     """Script for /bin/sh, with the variables of slurmd's Prolog and Epilog (SLURM_JOB_ID, SLURM_JOB_UID, and so on).
-    Status 0: done. Any other: failed, and the first line that it prints is the reason. Do not start programs of the
-    jail or of users in it: they would run as root."""
+    Status 0 means success, any other status failure, with the first printed line as the reason. Do not start programs
+    of the jail or of users in it: they would run as root."""
     action: NotRequired[Annotated[str, HookAction]]
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`. Default: drain."""
     timeout: NotRequired[str]
@@ -711,28 +712,28 @@ class HookScriptArgs(TypedDict):
 
 
 class OurHookArgs(TypedDict, total=False):
-    """Changes of a hook of ours. What is left out keeps the hook's default (docs/job-hooks.md)."""
+    """Changes to a built-in hook. Keys that are left out keep the hook's defaults (docs/job-hooks.md)."""
 
     enabled: bool
     """Run the hook."""
     action: Annotated[str, HookAction]
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`."""
     timeout: str
-    """Time until it counts as failed."""
+    """Time until the hook counts as failed."""
 
 
 class HooksArgs(TypedDict, total=False):
-    """Hooks of jobs: ours, and scripts in the order of their names."""
+    """Hooks of jobs: built-in hooks, and scripts in the order of their names."""
 
     prolog: Mapping[str, HookScriptArgs]
-    """Scripts before a job's first step on a node, by their names, after our hooks."""
+    """Scripts before a job's first step on a node, by name. They run after the built-in hooks."""
     epilog: Mapping[str, HookScriptArgs]
-    """Scripts after a job's last step on a node, by their names, before our hooks."""
+    """Scripts after a job's last step on a node, by name. They run before the built-in hooks."""
     ours: Mapping[str, OurHookArgs]
-    """Changes of our hooks, by their names (docs/job-hooks.md). One of `gpus_unused_before`, `map_gpus`, `unmap_gpus`,
-    `gpus_unused_after`, `processes_ended`, `drop_page_cache`."""
+    """Changes to the built-in hooks, by name (docs/job-hooks.md). One of `gpus_unused_before`, `map_gpus`,
+    `unmap_gpus`, `gpus_unused_after`, `processes_ended`, `drop_page_cache`."""
     job_mapping: str
-    """Directory of the machines with a file for each GPU that names its job, which dcgm-exporter reads: the
+    """Directory on the machines with a file per GPU that names the GPU's job, which dcgm-exporter reads: the
     `job_mapping` of the platform's GPU operator. Pods of node sets with GPUs mount it. Default: none."""
 
 
@@ -745,18 +746,18 @@ class RestTlsArgs(TypedDict):
 
 
 class RestLimitsArgs(TypedDict, total=False):
-    """Limits of the REST API, kept by the proxy before slurmrestd, in each of its pods."""
+    """Limits of the REST API, enforced by the proxy in front of slurmrestd, per pod."""
 
     body_kib: int
-    """Size of a request's body in KiB: larger ones are refused with 413. Default: 1024."""
+    """Size of a request's body in KiB: larger requests are refused with 413. Default: 1024."""
     connections: int
-    """Connections of all clients together: more wait. Default: 100."""
+    """Connections of all clients together; further ones wait. Default: 100."""
     connections_per_client: int
-    """Connections of one address: more are closed. Default: 20."""
+    """Connections of one address; further ones are closed. Default: 20."""
     requests_per_client: int
-    """Requests of one address in 10 seconds: more are refused with 429. Default: 200."""
+    """Requests of one address in 10 seconds; further ones are refused with 429. Default: 200."""
     request_seconds: int
-    """Time for a whole request to arrive, after which it is refused with 408. Default: 10."""
+    """Time in seconds for a whole request to arrive, after which it is refused with 408. Default: 10."""
 
 
 class RestArgs(ScheduledArgs, total=False):
@@ -772,17 +773,17 @@ class RestArgs(ScheduledArgs, total=False):
     allowed_sources: Sequence[str]
     """Addresses that may connect. Default: none."""
     allowed_namespaces: Sequence[str]
-    """Namespaces whose pods may connect; the cluster's own name opens it for jobs and sessions. Default: none, so that
-    only `kubectl port-forward` reaches it."""
+    """Namespaces whose pods may connect; the cluster's own name admits jobs and sessions. Default: none, so that only
+    `kubectl port-forward` reaches it."""
     tls: RestTlsArgs
-    """Certificate. Default: none, tokens and jobs pass unencrypted."""
+    """Certificate. Default: none; tokens and jobs are sent unencrypted."""
     max_token_lifetime: str
-    """Longest life of a token that a user may ask for. Default: 1d."""
+    """Longest lifetime of a token that a user may request. Default: 1d."""
     key_version: int
-    """Number of the key that signs tokens. Another number makes another key (or reads your changed Secret again), and
-    every token of before is refused. Default: 1."""
+    """Number of the key that signs tokens. Another number generates another key (or reads your changed Secret again),
+    and all earlier tokens are refused. Default: 1."""
     limits: RestLimitsArgs
-    """Limits by which no client harms another."""
+    """Limits that keep clients from harming each other."""
     pod_resources: PodResourcesArgs
     """Resources of slurmrestd's container. Default: a tenth of a CPU and 128 MiB, at most 1 GiB of memory."""
 
@@ -791,31 +792,31 @@ class AlertsArgs(TypedDict, total=False):
     """Alert rules and recorded series of the cluster (docs/monitoring.md), as a PrometheusRule."""
 
     labels: Mapping[str, str]
-    """Further labels of the PrometheusRule, where a Prometheus of yours takes rules with certain labels alone."""
+    """Further labels of the PrometheusRule, if your Prometheus only selects rules with certain labels."""
     runbooks: str
-    """Address of your copy of docs/runbooks.md: alerts then have a link to it (`runbook_url`)."""
+    """Address of your copy of docs/runbooks.md, to which alerts then link (`runbook_url`)."""
 
 
 class MetricsArgs(ScheduledArgs, total=False):
-    """The pod that asks Slurm for its metrics in the background, and serves them to Prometheus."""
+    """The pod that collects Slurm's metrics in the background, and serves them to Prometheus."""
 
     interval: str
-    """Time between two rounds, of three requests to slurmctld each, however many scrapes there are. Default: 30s."""
+    """Time between two rounds of three requests to slurmctld, independent of the number of scrapes. Default: 30s."""
     allowed_namespaces: Sequence[str]
-    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as
-    `platform.kube_prometheus_stack` has it."""
+    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as in
+    `platform.kube_prometheus_stack`."""
     pod_monitor: bool
-    """Create a PodMonitor, by which Prometheus' operator finds the pod. Without it, the pod has the annotations
-    `prometheus.io/scrape`, `port` and `path` alone. Default: false."""
+    """Create a PodMonitor, by which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
+    `prometheus.io/scrape`, `port` and `path`. Default: false."""
     events: bool
-    """Publish drains by health checks, and their ends, as events on the pods of the nodes. The exporter's pod then has
-    a service account, which may create events in the cluster's namespace and nothing else. Default: false."""
+    """Publish drains by health checks, and when they end, as events on the pods of the nodes. The exporter's pod then
+    has a service account that may create events in the cluster's namespace, and nothing else. Default: false."""
     node_conditions: bool
     """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod
-    then has a service account that may list all nodes of Kubernetes and change their status: rights on the whole
+    then has a service account that may list all Kubernetes nodes and change their status, which are rights on the whole
     Kubernetes. Default: false."""
     alerts: AlertsArgs
-    """Alert rules, for Prometheus' operator, which must be there. Default: none; `{}` for all."""
+    """Alert rules, for Prometheus' operator, which must exist. Default: none; `{}` for all rules."""
     dashboards: bool
     """Dashboards for Grafana, as ConfigMaps. Default: false."""
     pod_resources: PodResourcesArgs
@@ -823,23 +824,24 @@ class MetricsArgs(ScheduledArgs, total=False):
 
 
 class NetworkArgs(TypedDict, total=False):
-    """Destinations of login, worker and admin pods, besides the cluster's own pods and name servers."""
+    """Destinations of login, worker and admin pods, in addition to the cluster's own pods and name servers."""
 
     egress: Sequence[str]
     """Destinations: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598 and
     RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
-    addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""
+    addresses and the Kubernetes API stay closed, unless a CIDR names only such addresses. Default: all three
+    keywords."""
     closed_ports: Sequence[int | str]
     """TCP ports closed at all of these addresses, except on the cluster's own pods. Default: those of etcd, the
-    Kubernetes API, the kubelet and its neighbours on every machine. An empty list closes none, for network plugins
-    without ranges of ports (`endPort`)."""
+    Kubernetes API, the kubelet and related components on every machine. An empty list closes none, for network plugins
+    without port ranges (`endPort`)."""
     api_servers: Sequence[str]
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
-    namespace `default` at each deployment. Give ranges where they change."""
+    namespace `default` at the time of a deployment. Give ranges if they change."""
 
 
 class VolumeArgs(TypedDict, total=False):
-    """A PersistentVolumeClaim: a new one, or an existing one."""
+    """A PersistentVolumeClaim, new or existing."""
 
     size_gib: int
     """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
@@ -848,20 +850,20 @@ class VolumeArgs(TypedDict, total=False):
     existing_claim: pulumi.Input[str]
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: pulumi.Input[str]
-    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    """Name of the PersistentVolume of a new claim, if no class provisions volumes."""
     protect: bool
-    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
 class StorageArgs(TypedDict, total=False):
-    """Data that outlives pods, besides the jail."""
+    """Data that outlives pods, in addition to the jail."""
 
     state: VolumeArgs
     """slurmctld's state."""
     keep: bool
-    """Protect the claims, the jail's too, and their namespace, and keep them in a `destroy`. Default: true; set false
-    only for trials."""
+    """Protect all claims, including the jail's, and their namespace, and keep them in a `destroy`. Default: true; set
+    it to false only for trials."""
 
 
 class ImagesArgs(TypedDict):
@@ -876,20 +878,21 @@ class ImagesArgs(TypedDict):
     accounting: NotRequired[pulumi.Input[str]]
     """slurmdbd and the client programs. Required with accounting."""
     database: NotRequired[pulumi.Input[str]]
-    """MariaDB. Required with a database of the cluster's own."""
+    """MariaDB. Required with the cluster's own database."""
     rest: NotRequired[pulumi.Input[str]]
-    """slurmrestd and the proxy before it. Required with rest."""
+    """slurmrestd and the proxy in front of it. Required with rest."""
     exporter: NotRequired[pulumi.Input[str]]
     """The exporter of metrics. Required with metrics."""
     munge: pulumi.Input[str]
-    """munged, beside each of the others."""
+    """munged, which runs next to all other daemons."""
     jail_tools: pulumi.Input[str]
     """Programs that fill and switch trees, merge users, and run the admin shell."""
     jail: NotRequired[str]
-    """The root filesystem of sessions and jobs. Required without jail.source. A plain value, as the tree's id is made
-    of it."""
+    """The root filesystem of sessions and jobs. Required without jail.source. A plain value, because the tree's id is
+    derived from it."""
     pull_policy: NotRequired[Annotated[str, PullPolicy]]
-    """Time of pulls. Default: once, as tags are hashes of the content. One of `Always`, `IfNotPresent`, `Never`."""
+    """When to pull images. Default: once, because tags are hashes of the content. One of `Always`, `IfNotPresent`,
+    `Never`."""
     pull_secrets: NotRequired[Sequence[pulumi.Input[str]]]
     """Names of Secrets in the namespace with the registry's credentials."""
 
@@ -904,7 +907,7 @@ class SecretRefArgs(TypedDict):
 
 
 class JwtKeyRefArgs(TypedDict):
-    """A Secret that holds the key which signs tokens of the REST API: at least 32 bytes."""
+    """A Secret that holds the key that signs tokens of the REST API: at least 32 bytes."""
 
     secret: pulumi.Input[str]
     """Name of the Secret."""
@@ -918,26 +921,26 @@ class SecretsArgs(TypedDict, total=False):
     munge_key: SecretRefArgs
     """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random letters and digits."""
     munge_key_version: int
-    """Number of the generated munge key. Another number makes another key, which all daemons use from then on while
-    jobs run. Default: 1."""
+    """Number of the generated munge key. Another number generates another key, which all daemons then start to use
+    while jobs run. Default: 1."""
     ssh_host_key: SecretRefArgs
     """The login nodes' host key. Default: a generated ed25519 key."""
     ssh_host_key_version: int
-    """Number of the generated host key. Another number makes another key, which users' ssh clients have to be told.
+    """Number of the generated host key. Another number generates another key, which users' ssh clients must be given.
     Default: 1."""
     jwt_key: JwtKeyRefArgs
-    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` has its number."""
+    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` is its number."""
 
 
 class ProvidedArgs(TypedDict, total=False):
-    """Offers of a platform, which are defaults of a cluster."""
+    """Names that a platform offers, which are defaults of a cluster."""
 
     gpu_resource: str
     """Resource of whole GPUs. Default of `gpus.resource` of node sets."""
     rdma_resources: Sequence[str]
     """Resources of RDMA devices. A single one is the default of `rdma.resource` of node sets."""
     runtime_class: str
-    """RuntimeClass of pods with GPUs. Default of `runtime_class` of node sets with GPUs of the vendor of
+    """RuntimeClass of pods with GPUs. Default of `runtime_class` of node sets whose GPUs have the vendor of
     `gpu_resource`."""
     storage_class: pulumi.Input[str]
     """StorageClass of the shared volume. Default of `jail.storage.storage_class`."""
@@ -948,11 +951,11 @@ class ProvidedArgs(TypedDict, total=False):
     size_gib: int
     """Size of the shared volume in GiB. Default of `jail.storage.size_gib`."""
     kube_prometheus_stack: bool
-    """The platform brings the kinds of Prometheus' operator: `metrics.pod_monitor` and `metrics.alerts` do not need
-    them before. Default: false."""
+    """The platform installs the kinds of Prometheus' operator, so `metrics.pod_monitor` and `metrics.alerts` do not
+    need them before. Default: false."""
     mariadb_operator: bool
-    """The platform brings the kinds of MariaDB's operator: `accounting.database.mariadb_operator` does not need them
-    before. Default: false."""
+    """The platform installs the kinds of MariaDB's operator, so `accounting.database.mariadb_operator` does not need
+    them before. Default: false."""
 
 
 class ClusterArgs(TypedDict, total=False):
@@ -961,19 +964,19 @@ class ClusterArgs(TypedDict, total=False):
     name: str
     """Slurm's name of the cluster: lower case letters, digits and '-', at most 40 characters."""
     namespace: str
-    """Namespace of the cluster, without another SlurmCluster. Default: the cluster's name."""
+    """Namespace of the cluster, which no other SlurmCluster may use. Default: the cluster's name."""
     owner: str
-    """Mark of the cluster's own objects and drains. Default: `<project>.<stack>.<component>`. When you rename one of
-    them, set the owner to its former value."""
+    """Mark on the cluster's own objects and drains. Default: `<project>.<stack>.<component>`. If you rename one of
+    these, set the owner to its former value."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist. Default: true."""
+    """Create the namespace. If false, it must exist. Default: true."""
     cluster_domain: str
-    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve each other.
+    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve their names.
     Default: cluster.local."""
     ready_timeout_seconds: int
-    """Time in seconds for pods of the cluster to be ready, workers apart, and for Jobs on the jail to get a machine and
-    an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large image and a new
-    machine of most clouds."""
+    """Time in seconds for pods of the cluster to become ready, except workers, and for Jobs on the jail to get a
+    machine and an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large
+    image and a new machine in most clouds."""
     labels: Mapping[str, str]
     """Further labels of all objects."""
     annotations: Mapping[str, str]
@@ -987,16 +990,16 @@ class ClusterArgs(TypedDict, total=False):
     node_sets: Sequence[NodeSetArgs]
     """The worker nodes: at least one node set."""
     partitions: Sequence[PartitionArgs]
-    """Partitions with settings of their own. A partition that only a node set names has defaults."""
+    """Partitions with their own settings. A partition that only a node set names has default settings."""
     users: Sequence[UserArgs]
     """People who may log in and run jobs."""
     groups: Sequence[GroupArgs]
     """Groups of users. A user's own group needs no entry."""
     jail: JailArgs
-    """The root filesystem of all sessions and jobs, on one volume with the homes."""
+    """The root filesystem of all sessions and jobs, on the same volume as the homes."""
     accounting: AccountingArgs | Annotated[str, Literal["none"]]
-    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd, and a MariaDB of
-    the cluster's own."""
+    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd with the
+    cluster's own MariaDB."""
     health: HealthArgs
     """Quick checks of the nodes."""
     hooks: HooksArgs
@@ -1012,41 +1015,41 @@ class ClusterArgs(TypedDict, total=False):
     images: ImagesArgs
     """Container images."""
     secrets: SecretsArgs
-    """Secrets with keys of your own. Default: generated keys."""
+    """Secrets with your own keys. Default: generated keys."""
 
 
 class ChartSourceArgs(TypedDict, total=False):
-    """Place of charts: exactly one of repository, oci and folder."""
+    """Location of charts: exactly one of repository, oci and folder."""
 
     repository: str
     """Address of a chart repository."""
     oci: str
-    """Folder of a registry with the charts by their names. Helm's login of this machine applies."""
+    """Folder in a registry that holds the charts under their names. This machine's Helm login applies."""
     folder: str
-    """Folder with the charts as `helm pull` saves them (`gpu-operator-v26.7.0.tgz`), or unpacked by their names."""
+    """Folder with the charts as saved by `helm pull` (`gpu-operator-v26.7.0.tgz`), or unpacked under their names."""
 
 
 class CertManagerArgs(TypedDict, total=False):
     """cert-manager. No other part needs it."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     highly_available: bool
@@ -1063,49 +1066,50 @@ class ApiServerAddressArgs(TypedDict):
 
 
 class CiliumArgs(TypedDict, total=False):
-    """Cilium. A Kubernetes that has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius) takes exists: true."""
+    """Cilium. If the Kubernetes has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius), set exists: true."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     mode: Annotated[str, CiliumMode]
-    """Relation to the network of the Kubernetes. Required unless exists: a wrong one cuts every pod off. One of `own`,
+    """Role in the network of the Kubernetes. Required unless exists: a wrong mode disconnects every pod. One of `own`,
     `chained`, `eks_chained`, `eks`, `gke`, `aks`."""
     cni_config_map: str
     """ConfigMap in Cilium's namespace with the conflist (key `cni-config`) that ends with `cilium-cni`, for mode
     chained."""
     pod_cidr: str
-    """Addresses of pods. Required in mode gke, where they are routed natively; in mode own, the pool of Cilium."""
+    """Addresses of pods. Required in mode gke, which routes them natively; in mode own, Cilium's pool."""
     kube_proxy_replacement: ApiServerAddressArgs
     """Replace kube-proxy, which must be off. Default: keep kube-proxy."""
     hubble: bool
-    """Show flows by Hubble's relay: `hubble observe --verdict DROPPED` names the policy's victim. Default: true."""
+    """Show flows through Hubble's relay: `hubble observe --verdict DROPPED` lists packets that a policy dropped.
+    Default: true."""
     monitors: bool
-    """Have Prometheus scrape Cilium. Default: where the platform has kube_prometheus_stack."""
+    """Let Prometheus scrape Cilium. Default: if the platform has kube_prometheus_stack."""
 
 
 class MetricsVolumeArgs(TypedDict, total=False):
     """Volume of Prometheus."""
 
     size_gib: int
-    """Size in GiB. Default: 100, about a month of a hundred machines."""
+    """Size in GiB. Default: 100, about a month for a hundred machines."""
     storage_class: pulumi.Input[str]
     """StorageClass of block storage (ReadWriteOnce), never of the shared NFS. Default: the default class of the
     Kubernetes."""
@@ -1115,7 +1119,7 @@ class GrafanaArgs(TypedDict, total=False):
     """Grafana."""
 
     enabled: bool
-    """Install Grafana. With false, dashboards still become ConfigMaps, for a Grafana of yours. Default: true."""
+    """Install Grafana. If false, dashboards still become ConfigMaps, for your own Grafana. Default: true."""
     admin_secret: str
     """Secret in the namespace with the keys `admin-user` and `admin-password`. Default: a generated password in the
     Secret `grafana-admin`."""
@@ -1125,142 +1129,143 @@ class KubePrometheusStackArgs(TypedDict, total=False):
     """Prometheus, its operator, Alertmanager, Grafana, kube-state-metrics and node-exporter."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     definitions_version: str
-    """Version of the chart `prometheus-operator-crds`, to go with another `version`. Default: the tested one."""
+    """Version of the chart `prometheus-operator-crds` that matches another `version`. Default: the tested version."""
     retention: str
     """Time for which Prometheus keeps samples. Default: 30d."""
     volume: MetricsVolumeArgs
-    """Volume of Prometheus. With null, samples end with the pod."""
+    """Volume of Prometheus. With null, samples are lost with the pod."""
     managed_control_plane: bool
-    """The provider runs etcd, scheduler and controller manager, so that nobody can scrape them. Default: on EKS, GKE,
-    AKS and Nebius."""
+    """The provider runs etcd, scheduler and controller manager, so they cannot be scraped. Default: on EKS, GKE, AKS
+    and Nebius."""
     kube_proxy: bool
-    """Scrape kube-proxy. Default: unless the control plane is managed, or Cilium replaces it."""
+    """Scrape kube-proxy. Default: unless the control plane is managed, or Cilium replaces kube-proxy."""
     grafana: GrafanaArgs
     """Grafana."""
 
 
 class MariadbOperatorArgs(TypedDict, total=False):
-    """MariaDB's operator. It runs no database by itself."""
+    """MariaDB's operator. On its own it runs no database."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     highly_available: bool
-    """Run three replicas of the operator. Databases run without it, too. Default: false."""
+    """Run three replicas of the operator. Databases also run without it. Default: false."""
     monitors: bool
-    """Have Prometheus scrape the operator. Default: where the platform has kube_prometheus_stack."""
+    """Let Prometheus scrape the operator. Default: if the platform has kube_prometheus_stack."""
 
 
 class GpuOperatorArgs(TypedDict, total=False):
-    """NVIDIA's GPU Operator. A changed driver never reaches a machine by itself: docs/platform.md has the procedure."""
+    """NVIDIA's GPU Operator. It never replaces the driver of a machine on its own: see docs/platform.md."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     driver: Annotated[str, DriverSource]
-    """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, or else operator. One of `operator`,
+    """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, otherwise operator. One of `operator`,
     `machine_image`."""
     driver_version: str
     """Version of the driver that the operator loads. Default: the chart's."""
     rdma: bool
-    """Load the module by which network adapters reach GPU memory (GPUDirect RDMA). Default: false."""
+    """Load the module that gives network adapters access to GPU memory (GPUDirect RDMA). Default: false."""
     gdrcopy: bool
-    """Load GDRCopy, by which CPUs reach GPU memory: NCCL's small messages. Default: false."""
+    """Load GDRCopy, which gives CPUs access to GPU memory, for NCCL's small messages. Default: false."""
     mig_strategy: Annotated[str, MigStrategy]
-    """Names of the resources of MIG devices. One of `single`, `mixed`. Default: single."""
+    """Naming of the resources of MIG devices. One of `single`, `mixed`. Default: single."""
     runtime_class: str
     """RuntimeClass of pods with GPUs, which the operator creates. Default: nvidia."""
     job_mapping: str
-    """Directory of a machine with a file for each GPU that names its job, for the label `hpc_job` of DCGM's metrics.
+    """Directory on a machine with a file per GPU that names the GPU's job, for the label `hpc_job` in DCGM's metrics.
     Default: that of dcgm-exporter's documentation."""
     tolerations: Sequence[TolerationArgs]
-    """Taints of machines with GPUs, besides `nvidia.com/gpu`."""
+    """Taints of machines with GPUs, in addition to `nvidia.com/gpu`."""
     install_dir: str
     """Directory of toolkit and driver on the machines. Default: the chart's; `/home/kubernetes/bin/nvidia` on GKE."""
     node_feature_discovery: bool
-    """Install Node Feature Discovery, which labels machines. False where the Kubernetes has one. Default: true."""
+    """Install Node Feature Discovery, which labels machines. Set it to false if the Kubernetes has one. Default:
+    true."""
     resource: str
-    """Resource of whole GPUs, which node sets ask for. Default: nvidia.com/gpu."""
+    """Resource of whole GPUs, which node sets request. Default: nvidia.com/gpu."""
 
 
 class SelectedDevicesArgs(TypedDict, total=False):
-    """Network adapters, by what they are. All criteria that are given hold."""
+    """Network adapters, selected by their properties. All given criteria must match."""
 
     vendors: Sequence[str]
     """PCI vendors. Default: 15b3, Mellanox."""
     device_ids: Sequence[str]
-    """PCI devices. Default: any of the vendor."""
+    """PCI devices. Default: any device of the vendors."""
     interfaces: Sequence[str]
     """Interfaces on the machines. Default: any."""
 
 
 class SharedRdmaPoolArgs(TypedDict):
-    """RDMA adapters that the pods of a machine share: the resource `rdma/<name>`."""
+    """RDMA adapters that the pods of a machine share, as the resource `rdma/<name>`."""
 
     name: str
     """Last part of the resource's name."""
     pods: NotRequired[int]
-    """Pods of a machine that may use them at once. Default: 63, the plugin's own example."""
+    """Pods of a machine that may use them at the same time. Default: 63, as in the plugin's example."""
     devices: NotRequired[SelectedDevicesArgs]
     """The adapters."""
 
 
 class HostDevicePoolArgs(TypedDict):
-    """Adapters or virtual functions that one pod has to itself: the resource `nvidia.com/<name>`."""
+    """Adapters or virtual functions for one pod at a time, as the resource `nvidia.com/<name>`."""
 
     name: str
     """Last part of the resource's name."""
@@ -1271,25 +1276,25 @@ class HostDevicePoolArgs(TypedDict):
 
 
 class IpPoolArgs(TypedDict):
-    """Addresses of secondary networks, in blocks for each machine (NVIDIA IPAM)."""
+    """Addresses of secondary networks, assigned to machines in blocks (NVIDIA IPAM)."""
 
     name: str
     """Name of the IPPool."""
     subnet: str
-    """All addresses."""
+    """All addresses of the pool."""
     addresses_per_node: NotRequired[int]
-    """Addresses of a machine's block. Default: 64."""
+    """Number of addresses in a machine's block. Default: 64."""
     gateway: NotRequired[str]
     """Address of the gateway. Default: none."""
 
 
 class SecondaryNetworkArgs(TypedDict):
-    """A network beside the pod network, as a NetworkAttachmentDefinition."""
+    """A network in addition to the pod network, as a NetworkAttachmentDefinition."""
 
     name: str
-    """Name of the network, which pods name in the annotation `k8s.v1.cni.cncf.io/networks`."""
+    """Name of the network, for the annotation `k8s.v1.cni.cncf.io/networks` of pods."""
     kind: Annotated[str, NetworkKind]
-    """Way by which a pod reaches it. One of `host_device`, `macvlan`, `ipoib`."""
+    """Kind of attachment. One of `host_device`, `macvlan`, `ipoib`."""
     namespace: NotRequired[str]
     """Namespace of the pods. Default: default."""
     pool: NotRequired[str]
@@ -1301,45 +1306,45 @@ class SecondaryNetworkArgs(TypedDict):
 
 
 class NetworkOperatorArgs(TypedDict, total=False):
-    """NVIDIA's Network Operator, and the one NicClusterPolicy of the Kubernetes."""
+    """NVIDIA's Network Operator, and the only NicClusterPolicy of the Kubernetes."""
 
     exists: bool
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend. Default: false."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
+    false."""
     keep: bool
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over. Default: false."""
     version: str
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSourceArgs
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: str
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: bool
-    """Create the namespace. With false, it must exist with the labels of pod security. Default: true."""
+    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
     values: Mapping[str, Any]
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: Mapping[str, Any]
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
     images: str
-    """Folder of the images of drivers, device plugins and networks that the NicClusterPolicy names, for a mirror. The
-    image of the operator itself is a value of the chart. Default: nvcr.io/nvidia/mellanox."""
+    """Folder of the images of drivers, device plugins and networks in the NicClusterPolicy, for a mirror. The image of
+    the operator itself is set in the chart's values. Default: nvcr.io/nvidia/mellanox."""
     ofed_driver: str
-    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver of the machines' image."""
+    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver in the machines' image."""
     shared_rdma: Sequence[SharedRdmaPoolArgs]
-    """RDMA adapters that pods share: the simplest for one worker on a machine."""
+    """RDMA adapters that pods share: the simplest choice for one worker per machine."""
     host_devices: Sequence[HostDevicePoolArgs]
-    """Adapters and virtual functions for one pod each."""
+    """Adapters and virtual functions for one pod at a time."""
     ip_pools: Sequence[IpPoolArgs]
     """Addresses of secondary networks."""
     networks: Sequence[SecondaryNetworkArgs]
-    """Secondary networks. One is enough to install Multus beside the pod network."""
+    """Secondary networks. A single one makes the operator install Multus next to the pod network."""
     node_selector: Mapping[str, str]
     """Labels of the machines. Default: all machines with an adapter."""
     tolerations: Sequence[TolerationArgs]
-    """Taints of the machines, besides `nvidia.com/gpu`."""
+    """Taints of the machines, in addition to `nvidia.com/gpu`."""
     node_feature_discovery: bool
     """Install Node Feature Discovery. Default: unless the platform has a GPU Operator, which installs it."""
 
@@ -1348,18 +1353,18 @@ class CsiStorageClassArgs(TypedDict):
     """A StorageClass to create."""
 
     system: Annotated[str, StorageSystem]
-    """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
-    `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
+    """Storage system behind the class. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`,
+    `azure_files_nfs`, `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
     driver: NotRequired[str]
-    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    """Name of the CSI driver. Default: the system's; required for other, and for a CephFS outside of Rook."""
     parameters: NotRequired[Mapping[str, str]]
-    """Parameters of the class, over the table's in docs/storage.md."""
+    """Parameters of the class, which override those of the table in docs/storage.md."""
     mount_options: NotRequired[Sequence[str]]
-    """Options of the mounts. Default: the table's."""
+    """Mount options. Default: those of the table."""
 
 
 class ObjectReferenceArgs(TypedDict):
-    """An object of a namespace."""
+    """An object in a namespace."""
 
     namespace: str
     """Namespace of the object."""
@@ -1368,15 +1373,15 @@ class ObjectReferenceArgs(TypedDict):
 
 
 class CsiVolumeArgs(TypedDict):
-    """A PersistentVolume of a CSI driver, on storage that exists."""
+    """A PersistentVolume of a CSI driver, on existing storage."""
 
     system: Annotated[str, StorageSystem]
-    """System behind it. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`, `azure_files_nfs`,
-    `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
+    """Storage system behind the volume. One of `nfs`, `efs`, `fsx_lustre`, `filestore`, `google_lustre`,
+    `azure_files_nfs`, `azure_lustre`, `nebius`, `cephfs`, `vast`, `weka`, `juicefs`, `other`."""
     handle: str
-    """Name of the storage for its driver (volumeHandle), such as a file system's id."""
+    """Name by which the driver knows the storage (volumeHandle), such as a file system's id."""
     driver: NotRequired[str]
-    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    """Name of the CSI driver. Default: the system's; required for other, and for a CephFS outside of Rook."""
     attributes: NotRequired[Mapping[str, str]]
     """Attributes for the driver (volumeAttributes)."""
     node_stage_secret: NotRequired[ObjectReferenceArgs]
@@ -1384,47 +1389,47 @@ class CsiVolumeArgs(TypedDict):
     node_publish_secret: NotRequired[ObjectReferenceArgs]
     """Secret with which a machine mounts the volume: JuiceFS, VAST, WEKA."""
     mount_options: NotRequired[Sequence[str]]
-    """Options of the mount. Default: the table's in docs/storage.md."""
+    """Mount options. Default: those of the table in docs/storage.md."""
 
 
 class NfsVolumeArgs(TypedDict):
     """A PersistentVolume on a directory of an NFS server."""
 
     server: str
-    """Name or address of the server. The kubelet resolves no names of Services of the cluster, csi-driver-nfs does."""
+    """Name or address of the server. The kubelet cannot resolve names of the cluster's Services, csi-driver-nfs can."""
     path: str
     """Exported directory, with no_root_squash."""
     csi: NotRequired[bool]
-    """Mount by csi-driver-nfs, which must be there. Default: false, the kubelet mounts it with the machines' own client
-    (nfs-common, nfs-utils)."""
+    """Mount with csi-driver-nfs, which must be installed. Default: false; the kubelet mounts with the machines' own
+    client (nfs-common, nfs-utils)."""
     mount_options: NotRequired[Sequence[str]]
-    """Options of the mount. Default: nfsvers=4.2, hard, noatime, nconnect=8."""
+    """Mount options. Default: nfsvers=4.2, hard, noatime, nconnect=8."""
 
 
 class SharedStorageArgs(TypedDict, total=False):
     """Shared storage: exactly one of existing_claim, existing_class, storage_class, volume, nfs and host_path."""
 
     name: str
-    """Name of the StorageClass or of the PersistentVolume that is created. Default: slurm-shared."""
+    """Name of the created StorageClass or PersistentVolume. Default: slurm-shared."""
     existing_claim: str
-    """A claim that exists in the cluster's namespace."""
+    """An existing claim in the cluster's namespace."""
     existing_class: str
-    """A StorageClass that exists."""
+    """An existing StorageClass."""
     storage_class: CsiStorageClassArgs
     """A StorageClass to create."""
     volume: CsiVolumeArgs
-    """A PersistentVolume to create on storage that exists."""
+    """A PersistentVolume to create on existing storage."""
     nfs: NfsVolumeArgs
-    """A PersistentVolume to create on an NFS server's directory."""
+    """A PersistentVolume to create on a directory of an NFS server."""
     host_path: str
-    """A directory of the machine: for one machine, or where all machines mount the same file system there."""
+    """A directory of the machine: for one machine, or if all machines mount the same file system there."""
     size_gib: int
-    """Size of a volume or of a claim in GiB. Most systems do not enforce it. Default: 100."""
+    """Size of the volume or claim in GiB. Most systems do not enforce it. Default: 100."""
     claim: ObjectReferenceArgs
-    """A claim to create of it, for submounts. Its namespace must exist: a cluster in it takes create_namespace: false.
-    Default: none, as clusters create the jail's."""
+    """A claim to create on the storage, for submounts. Its namespace must exist: set create_namespace: false for a
+    cluster in it. Default: none, as clusters create the jail's claim."""
     keep: bool
-    """Protect what is created, and keep it in a `destroy`. Default: true; data is always retained by Kubernetes."""
+    """Protect the created objects, and keep them in a `destroy`. Default: true; Kubernetes always retains the data."""
 
 
 class PlatformArgs(TypedDict, total=False):
@@ -1433,7 +1438,7 @@ class PlatformArgs(TypedDict, total=False):
     kubernetes: Annotated[str, KubernetesKind]
     """Kind of the Kubernetes. One of `generic`, `eks`, `gke`, `aks`, `nebius`. Default: generic."""
     source: ChartSourceArgs
-    """Place of all charts, such as a mirror without a way to the internet. Default: the projects' own."""
+    """Location of all charts, such as a mirror without internet access. Default: the projects' own locations."""
     cert_manager: CertManagerArgs
     """cert-manager."""
     cilium: CiliumArgs
@@ -1447,7 +1452,6 @@ class PlatformArgs(TypedDict, total=False):
     network_operator: NetworkOperatorArgs
     """NVIDIA's Network Operator."""
     storage_class: pulumi.Input[str]
-    """StorageClass of the shared volume of jails (ReadWriteMany) that exists. Default: none, and clusters name
-    theirs."""
+    """Existing StorageClass of the shared volume of jails (ReadWriteMany). Default: none, and clusters name theirs."""
     shared_storage: SharedStorageArgs
     """Shared volume of jails (ReadWriteMany) with its class or its volume. Default: none, and clusters name theirs."""

@@ -69,19 +69,19 @@ class ClusterSpec(Model):
     name: ClusterName
     """Slurm's name of the cluster: lower case letters, digits and '-', at most 40 characters."""
     namespace: DnsLabel = Field(default_factory=lambda fields: str(fields["name"]))
-    """Namespace of the cluster, without another SlurmCluster. Default: the cluster's name."""
+    """Namespace of the cluster, which no other SlurmCluster may use. Default: the cluster's name."""
     owner: Owner | None = None
-    """Mark of the cluster's own objects and drains. Default: `<project>.<stack>.<component>`. When you rename one of
-    them, set the owner to its former value."""
+    """Mark on the cluster's own objects and drains. Default: `<project>.<stack>.<component>`. If you rename one of
+    these, set the owner to its former value."""
     create_namespace: StrictBool = True
-    """Create the namespace. With false, it must exist."""
+    """Create the namespace. If false, it must exist."""
     cluster_domain: ObjectName = "cluster.local"
-    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve each
-    other."""
+    """DNS domain of the Kubernetes cluster (the kubelet's `clusterDomain`), in which Slurm's pods resolve their
+    names."""
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
-    """Time in seconds for pods of the cluster to be ready, workers apart, and for Jobs on the jail to get a machine and
-    an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large image and a new
-    machine of most clouds."""
+    """Time in seconds for pods of the cluster to become ready, except workers, and for Jobs on the jail to get a
+    machine and an image. Workers have `node_sets[].ready_timeout_seconds`. Default: 10 minutes, enough for a large
+    image and a new machine in most clouds."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Further labels of all objects."""
     annotations: dict[LabelKey, str] = Field(default_factory=dict)
@@ -95,16 +95,16 @@ class ClusterSpec(Model):
     node_sets: tuple[NodeSetSpec, ...]
     """The worker nodes: at least one node set."""
     partitions: tuple[PartitionSpec, ...] = ()
-    """Partitions with settings of their own. A partition that only a node set names has defaults."""
+    """Partitions with their own settings. A partition that only a node set names has default settings."""
     users: tuple[UserSpec, ...] = ()
     """People who may log in and run jobs."""
     groups: tuple[GroupSpec, ...] = ()
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
-    """The root filesystem of all sessions and jobs, on one volume with the homes."""
+    """The root filesystem of all sessions and jobs, on the same volume as the homes."""
     accounting: Accounting = AccountingSpec()
-    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd, and a MariaDB of
-    the cluster's own."""
+    """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd with the
+    cluster's own MariaDB."""
     health: HealthSpec = HealthSpec()
     """Quick checks of the nodes."""
     hooks: HooksSpec | None = None
@@ -120,14 +120,14 @@ class ClusterSpec(Model):
     images: ImagesSpec
     """Container images."""
     secrets: SecretsSpec = SecretsSpec()
-    """Secrets with keys of your own. Default: generated keys."""
+    """Secrets with your own keys. Default: generated keys."""
     platform: ProvidedSpec = ProvidedSpec()
-    """Offers of the platform, which are defaults of the node sets and of the jail's volume. Default: those of the
-    stack's platform, or of the component that `SlurmCluster(platform=...)` is given."""
+    """Names that a platform offers, used as defaults by the node sets and the jail's volume. Default: those of the
+    stack's platform, or of the component given to `SlurmCluster(platform=...)`."""
 
     @property
     def all_partitions(self) -> tuple[PartitionSpec, ...]:
-        """Partitions in Slurm's order, exactly one of them the default."""
+        """Partitions in Slurm's order, exactly one of which is the default."""
         return partition.all_partitions(self.partitions, self.node_sets)
 
     @model_validator(mode="after")
@@ -139,7 +139,7 @@ class ClusterSpec(Model):
 
 
 def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec:
-    """Return the spec of a description.
+    """Return the spec of a cluster's description.
 
     Example::
 
@@ -152,11 +152,11 @@ def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec
             problems = [str(problem) for problem in error.problems]
 
     Args:
-        data: A mapping as from a stack's configuration, with Outputs where a field takes them; or a checked spec.
+        data: A mapping as in a stack's configuration, with Outputs for fields that accept them; or a checked spec.
         where: Origin of the data in an error: a configuration key, or a component.
 
     Raises:
-        SpecError: All problems at once.
+        SpecError: The data has problems; all of them at once.
     """
     described = with_defaults_of_platform(data) if isinstance(data, Mapping) else data
     return parse(ClusterSpec, described, where, "a cluster", rule_problems)
@@ -187,22 +187,22 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         *accounting.roles(spec.accounting),
         *([("rest", spec.rest)] if known(spec.rest) and spec.rest is not None else []),
         *([("metrics", spec.metrics)] if known(spec.metrics) and spec.metrics is not None else []),
-        *((f"node_sets[{index}]", each) for index, each in enumerate(spec.node_sets)),
+        *((f"node_sets[{index}]", node_set) for index, node_set in enumerate(spec.node_sets)),
     ]
     for path, role in roles:
         yield from scheduling.problems(role, path)
         yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
-    for index, each in enumerate(spec.node_sets):
-        yield from drain.problems(each.drain, f"node_sets[{index}].drain.")
+    for index, node_spec in enumerate(spec.node_sets):
+        yield from drain.problems(node_spec.drain, f"node_sets[{index}].drain.")
         constrained = spec.slurm.constrain is not Constrain.NONE
-        yield from devices.problems(each, f"node_sets[{index}]", constrained=constrained)
+        yield from devices.problems(node_spec, f"node_sets[{index}]", constrained=constrained)
     yield from node_health.problems(spec.health)
     if known(spec.health) and known(spec.health.long_checks):
         checks = spec.health.long_checks
         yield from long_checks.long_problems(checks, has_accounting=spec.accounting is not None)
         if known(spec.health.verify_new_nodes):
             verify = spec.health.verify_new_nodes
-            yield from long_checks.newcomer_problems(checks, spec.node_sets, verify_new_nodes=verify)
+            yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)
     yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
     yield from node_set.environment_problems(spec.node_sets)
     yield from _version_problems(spec)
@@ -210,16 +210,16 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
 
 
 def _version_problems(spec: ClusterSpec) -> Iterator[Problem]:
-    """Yield the problems of settings of Slurm that the spec's version does not have."""
+    """Yield Slurm settings that the spec's Slurm version does not have."""
     if not known(spec.slurm):
         return
     yield from version_problems(spec.slurm.extra, spec.slurm.version, "slurm.extra")
-    for index, each in enumerate(spec.partitions):
-        yield from version_problems(each.options, spec.slurm.version, f"partitions[{index}].options")
+    for index, entry in enumerate(spec.partitions):
+        yield from version_problems(entry.options, spec.slurm.version, f"partitions[{index}].options")
 
 
 def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:
-    """Yield problems of a namespace of Kubernetes, and of labels that would hide the cluster's objects."""
+    """Yield problems with a namespace of Kubernetes, and with labels that would hide the cluster's objects."""
     if known(spec.namespace) and (spec.namespace.startswith("kube-") or spec.namespace == "default"):
         yield Problem(
             "namespace",

@@ -1,6 +1,6 @@
 """Extended resources of a node set's pods: GPUs, RDMA devices and others, and huge pages.
 
-Kubernetes takes no requests of them that differ from the limits, so each has one number.
+Kubernetes does not accept requests that differ from limits for them, so every resource has a single number.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,17 +25,17 @@ PageSize = Annotated[
 
 
 class RdmaSpec(Model):
-    """RDMA devices of each node of a node set: InfiniBand, RoCE or EFA."""
+    """RDMA devices of a node set's nodes: InfiniBand, RoCE or EFA."""
 
     resource: ResourceName
     """Extended resource, as its device plugin names it: `rdma/hca_shared_devices_a`, `nvidia.com/hostdev`,
     `vpc.amazonaws.com/efa`."""
     count: _Number = 1
-    """Number of the resource that each pod requests. Default: one."""
+    """Number of the resource that every pod requests. Default: one."""
 
 
 class Devices(Model):
-    """Devices of each node of a node set, and the runtime that brings them into its pods."""
+    """Devices of a node set's nodes, and the runtime that provides them in pods."""
 
     gpus: GpusSpec | None = None
     """GPUs. Default: none."""
@@ -45,14 +45,14 @@ class Devices(Model):
     """Further extended resources of a pod and their numbers. Slurm does not schedule them: all jobs of a node share
     them."""
     runtime_class: ObjectName | None = None
-    """Name of an existing RuntimeClass, such as `nvidia`, where the machines' default runtime adds no driver. Default:
-    the machines' default runtime."""
+    """Name of an existing RuntimeClass, such as `nvidia`, if the machines' default runtime adds no driver. Default: the
+    machines' default runtime."""
     huge_pages: dict[PageSize, MemoryQuantity] = Field(default_factory=dict)
     """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
 
     @property
     def device_resources(self) -> dict[str, str]:
-        """Resources of a pod besides CPU and memory, by name."""
+        """Resources of a pod other than CPU and memory, by name."""
         numbers = {
             **(self.gpus.resources if self.gpus else {}),
             **({self.rdma.resource: self.rdma.count} if self.rdma else {}),
@@ -63,7 +63,7 @@ class Devices(Model):
 
     @property
     def taints(self) -> tuple[str, ...]:
-        """Keys of taints with which such machines keep other pods away: names of their resources.
+        """Keys of taints that keep other pods away from such machines: names of their resources.
 
         Kubernetes' admission plugin ExtendedResourceToleration has the same rule.
         """
@@ -79,7 +79,7 @@ def problems(devices: Devices, path: str, *, constrained: bool) -> Iterator[Prob
     Args:
         devices: The node set.
         path: Path of the node set.
-        constrained: Whether jobs are held to their devices by cgroups.
+        constrained: True if cgroups limit jobs to their devices.
     """
     yield from gpus.problems(devices.gpus, f"{path}.gpus", constrained=constrained)
     yield from _named_twice(devices, path)

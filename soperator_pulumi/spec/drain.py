@@ -1,4 +1,4 @@
-"""Policies of a drain: the jobs on leaving nodes, before Kubernetes deletes the pods."""
+"""Policies of a drain: treatment of the jobs on leaving nodes, before Kubernetes deletes the pods."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,23 +18,23 @@ _YEAR = timedelta(days=365)
 
 
 class OnTimeout(StrEnum):
-    """Reaction when nodes are not free in time."""
+    """Reaction if nodes are not free in time."""
 
     ABORT = "abort"
     """Undrain all nodes, delete no pod, and fail."""
     REQUEUE = "requeue"
-    """Requeue the jobs that are left."""
+    """Requeue the remaining jobs."""
     CANCEL = "cancel"
-    """Cancel the jobs that are left."""
+    """Cancel the remaining jobs."""
     WAIT = "wait"
-    """Wait on, until `max_wait`; then abort."""
+    """Continue to wait until `max_wait`; then abort."""
 
 
 class NotRequeueable(StrEnum):
     """Treatment of a job that cannot be requeued: an interactive one, or one submitted with `--no-requeue`."""
 
     ABORT = "abort"
-    """Touch no job, undrain all nodes, and fail."""
+    """Leave all jobs alone, undrain all nodes, and fail."""
     CANCEL = "cancel"
     """Cancel the job."""
 
@@ -52,29 +52,29 @@ class DrainSpec(Model):
     """Drain of nodes before their pods are deleted."""
 
     timeout: Annotated[Duration, lasting(timedelta(), _YEAR)] = timedelta(hours=2)
-    """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. `0s` gives them
+    """Time for running jobs to end, before `on_timeout` applies: `90s`, `10m`, `2h`, `7d`, `1h30m`. With `0s` they get
     none."""
     on_timeout: OnTimeout = OnTimeout.ABORT
-    """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: treat the jobs that are
-    left. `wait`: wait on until `max_wait`."""
+    """Reaction after `timeout`. `abort`: undrain all nodes, and fail. `requeue`, `cancel`: requeue or cancel the
+    remaining jobs. `wait`: continue to wait until `max_wait`."""
     max_wait: Annotated[Duration, lasting(timedelta(seconds=1), _YEAR)] = timedelta(days=7)
-    """With `on_timeout: wait`, time in all before the deployment aborts."""
+    """With `on_timeout: wait`, total time before the deployment aborts."""
     not_requeueable: NotRequeueable = NotRequeueable.ABORT
     """With `on_timeout: requeue`, treatment of jobs that cannot be requeued (interactive ones, `--no-requeue`).
-    `abort`: touch no job, and undrain all nodes."""
+    `abort`: leave all jobs alone, and undrain all nodes."""
     reservations: Reaction = Reaction.REPORT
     """Reaction to a reservation that names a leaving node. `report`: report it, and drain. `refuse`: drain nothing, and
     fail."""
     pending_jobs: Reaction = Reaction.REPORT
     """The same for a pending job that requests a leaving node by name."""
     wait: StrictBool = True
-    """Wait for the jobs. With false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
+    """Wait for the jobs. If false, the deployment drains the nodes and succeeds; nodes that are not free stay until a
     later deployment, and `timeout` and `on_timeout` have no effect."""
     grace: Annotated[Duration, lasting(timedelta(seconds=30), _YEAR, why="slurmd needs time to stop its jobs.")] = (
         timedelta(minutes=5)
     )
-    """Time for the jobs of a worker pod that is deleted beside Pulumi, before Kubernetes kills it
-    (`terminationGracePeriodSeconds`). A changed value recreates the workers, as any change of their pods does."""
+    """Time for the jobs of a worker pod that is deleted outside Pulumi, before Kubernetes kills it
+    (`terminationGracePeriodSeconds`). A changed value recreates the workers, like any change to their pods."""
 
     @model_validator(mode="after")
     def _follow_the_rules(self) -> "DrainSpec":
@@ -94,24 +94,25 @@ class RollingUpdateSpec(Model):
     """Recreation of workers whose pods have changed."""
 
     max_unavailable: Annotated[Share, AfterValidator(_some)] = Share(10, percent=True)
-    """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one."""
+    """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one
+    node."""
 
 
 def parse_drain(data: object, where: str) -> DrainSpec:
-    """Return the drain policy of a mapping as under `drain` of a node set.
+    """Return the drain policy in a mapping, as under `drain` of a node set.
 
     Args:
         data: The mapping.
         where: Origin of the data in an error.
 
     Raises:
-        SpecError: All problems at once.
+        SpecError: The mapping has problems; all of them at once.
     """
     return parse(DrainSpec, data, where, "a drain policy", problems)
 
 
 def problems(drain: DrainSpec, path: str = "") -> Iterator[Problem]:
-    """Yield problems between the fields of `drain`, which is at `path`, with a '.' at its end."""
+    """Yield problems between the fields of `drain`; `path` is its path, ending with a '.'."""
     longest, timeout = drain.max_wait, drain.timeout
     if known(drain.on_timeout, longest, timeout) and drain.on_timeout is OnTimeout.WAIT and longest < timeout:
         yield Problem(

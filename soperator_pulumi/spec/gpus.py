@@ -1,4 +1,4 @@
-"""GPUs of a node set: what its pods get from Kubernetes, and what Slurm schedules."""
+"""GPUs of a node set: the devices of its pods in Kubernetes, and the GPUs that Slurm schedules."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from soperator_pulumi.spec.validation.base import Matches, Model, whole
 from soperator_pulumi.spec.validation.partial import known
 
 _MAX_FILES = 1024
-"""Devices of a node with a file of their own (gres.conf(5), `File`)."""
+"""Largest number of devices of a node with a file each (gres.conf(5), `File`)."""
 
 _MIG = r"[1-7]g\.[1-9][0-9]{0,2}gb(\.me)?(\.all)?(\.gfx)?(-me)?"
-"""Profile as in the device plugin's resource, which has `.` for each `+` of nvidia-smi's `1g.24gb+gfx`."""
+"""Profile as in the device plugin's resource, which has `.` for every `+` of nvidia-smi's `1g.24gb+gfx`."""
 
 GpuType = Annotated[
     str,
@@ -40,7 +40,7 @@ MigProfile = Annotated[
 
 
 class Vendor(StrEnum):
-    """Makers of GPUs whose device files slurmd gets, by the domain of the resource."""
+    """Vendors of GPUs whose device files slurmd gets, by the domain of the resource."""
 
     NVIDIA = "nvidia.com"
     """`/dev/nvidia<number>`, and capabilities of MIG instances in `/dev/nvidia-caps`."""
@@ -49,33 +49,33 @@ class Vendor(StrEnum):
 
 
 class GpusSpec(Model):
-    """GPUs of each node of a node set. Each pod requests them; Slurm schedules them as the GRES `gpu`."""
+    """GPUs of a node set's nodes. The pods request them; Slurm schedules them as the GRES `gpu`."""
 
     count: Annotated[int, whole(0, _MAX_FILES, why="Slurm's own limit (gres.conf(5)).")] = 0
-    """Whole GPUs of a node. Default: none, for a node of MIG instances alone."""
+    """Whole GPUs of a node. Default: none, for nodes with only MIG instances."""
     type: GpuType | None = None
-    """Slurm's type of the whole GPUs, such as `h100`, for `--gpus=h100:2`. Default: none; users name a number alone."""
+    """Slurm's type of the whole GPUs, such as `h100`, for `--gpus=h100:2`. Default: none; users give only a number."""
     resource: ResourceName = "nvidia.com/gpu"
     """Extended resource of one whole GPU, as its device plugin names it: of `nvidia.com/` or `amd.com/`."""
     mig: dict[MigProfile, Annotated[int, whole(1, _MAX_FILES)]] = Field(default_factory=dict)
     """MIG instances of a node by profile, such as `1g.10gb: 7`. They are resources of the device plugin's strategy
     `mixed` (`nvidia.com/mig-1g.10gb`), and types of GPUs in Slurm: `--gpus=1g.10gb:1`."""
     shards_per_gpu: Annotated[int, whole(2, 1024)] | None = None
-    """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation from each other. Default: none."""
+    """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation between them. Default: none."""
 
     @property
     def vendor(self) -> Vendor:
-        """Maker of the GPUs."""
+        """Vendor of the GPUs."""
         return Vendor(self.resource.partition("/")[0])
 
     @property
     def of_nvidia(self) -> bool:
-        """True for GPUs of NVIDIA; False for others, and for a resource with a problem."""
+        """True for GPUs of NVIDIA; False for others, and for an invalid resource."""
         return known(self.resource) and self.resource.partition("/")[0] == Vendor.NVIDIA
 
     @property
     def total(self) -> int:
-        """Whole GPUs and MIG instances of a node together."""
+        """Number of whole GPUs and MIG instances of a node."""
         return self.count + sum(self.mig.values())
 
     @property
@@ -86,7 +86,7 @@ class GpusSpec(Model):
 
     @property
     def types(self) -> dict[str | None, int]:
-        """Numbers of GPUs by Slurm's type."""
+        """Number of GPUs by Slurm's type."""
         return {**({self.type: self.count} if self.count else {}), **dict(sorted(self.mig.items()))}
 
     @property
@@ -96,13 +96,13 @@ class GpusSpec(Model):
 
     @property
     def gres(self) -> str:
-        """Value of `Gres` in the registration of a node."""
+        """Value of `Gres` in a node's registration."""
         of_types = [f"gpu:{kind}:{number}" if kind else f"gpu:{number}" for kind, number in self.types.items()]
         return ",".join([*of_types, *([f"shard:{self.shards}"] if self.shards else [])])
 
 
 def problems(gpus: GpusSpec | None, path: str, *, constrained: bool) -> Iterator[Problem]:
-    """Yield problems between the keys of a node set's GPUs, and of MIG instances that nothing would separate."""
+    """Yield problems between the keys of a node set's GPUs, and MIG instances that would not be isolated."""
     if gpus is None or not known(gpus):
         return
     found = list(_own_problems(gpus, path))
@@ -110,14 +110,14 @@ def problems(gpus: GpusSpec | None, path: str, *, constrained: bool) -> Iterator
     if not found and known(gpus.mig) and gpus.mig and not constrained:
         yield Problem(
             f"{path}.mig",
-            'needs slurm.constrain = "cgroup": CUDA takes the UUID of an instance and Slurm gives a number, which fits '
-            "where the kernel leaves a job its own instances alone.",
+            'needs slurm.constrain = "cgroup": CUDA takes the UUID of an instance, but Slurm gives a number, which is '
+            "only right if the kernel shows a job nothing but its own instances.",
         )
 
 
 def _own_problems(gpus: GpusSpec, path: str) -> Iterator[Problem]:
     if known(gpus.count, gpus.mig) and not gpus.count and not gpus.mig:
-        yield Problem(path, 'no GPU: give their number as "count", MIG instances as "mig", or leave "gpus" out.')
+        yield Problem(path, 'no GPU: give their number as "count", MIG instances as "mig", or remove "gpus".')
     if known(gpus.resource):
         yield from _vendor_problems(gpus, path)
     if known(gpus.count, gpus.mig) and gpus.count and gpus.mig and gpus.type is None:
@@ -129,14 +129,15 @@ def _own_problems(gpus: GpusSpec, path: str) -> Iterator[Problem]:
     if known(gpus.count, gpus.shards_per_gpu) and gpus.shards_per_gpu and (not gpus.count or gpus.mig):
         yield Problem(
             f"{path}.shards_per_gpu",
-            "needs nodes of whole GPUs alone: a MIG instance is a share already. Remove it, or declare the whole GPUs "
-            "as a node set of their own.",
+            "needs nodes with only whole GPUs: a MIG instance is a share already. Remove it, or declare the whole GPUs "
+            "as a separate node set.",
         )
     if known(gpus.mig) and len(gpus.mig) > 1:
         yield Problem(
             f"{path}.mig",
-            f"got {len(gpus.mig)} profiles, one is allowed: slurmd cannot distinguish instances of several profiles by "
-            "their device files. Give each profile a node set of its own.",
+            f"got {len(gpus.mig)} profiles, but only one is allowed: slurmd cannot distinguish instances of several "
+            "profiles by "
+            "their device files. Give every profile its own node set.",
         )
     if known(gpus.count, gpus.mig) and gpus.total > _MAX_FILES:
         yield Problem(
@@ -149,7 +150,8 @@ def _vendor_problems(gpus: GpusSpec, path: str) -> Iterator[Problem]:
     if domain not in {*Vendor}:
         yield Problem(
             f"{path}.resource",
-            f'got "{gpus.resource}", needs a resource of {" or ".join(f"{each}/" for each in Vendor)}, whose device '
+            f'got "{gpus.resource}", needs a resource of {" or ".join(f"{vendor}/" for vendor in Vendor)}, whose '
+            "device "
             "files are known. Declare any other resource in extra_resources.",
         )
     elif re.search(r"/mig-", gpus.resource):

@@ -1,9 +1,9 @@
-"""Quick checks of nodes as data: subject, limit, action and the source of each.
+"""Quick checks of nodes as data: their subjects, limits, actions and sources.
 
 Sources by their short names: "NVIDIA" is NVIDIA's GPU Debug Guidelines, its manual of nvidia-smi and its Xid catalog;
 "Azure NHC" is the AzureHPC Node Health Checks; "GCM" is Meta's GPU Cluster Monitoring; "NVSentinel" is NVIDIA's.
-"Judgement" is ours. A check that reads a shared volume, or that an outage of slurmctld can fail, is logged alone: it
-would drain all nodes.
+"Judgement" is this project's. A check that reads a shared volume, or that an outage of slurmctld can fail, is only
+logged: otherwise it would drain all nodes.
 """
 
 from collections.abc import Mapping
@@ -18,25 +18,25 @@ class HealthAction(StrEnum):
     LOG = "log"
     """A line in slurmd's log, and in the node's result."""
     DRAIN = "drain"
-    """The node is drained as well."""
+    """The node is drained, too."""
     DRAIN_AND_REPLACE = "drain_and_replace"
-    """The node is drained, and the reason asks for another machine."""
+    """The node is drained, with a reason that requests another machine."""
 
 
 class UndrainRule(StrEnum):
-    """End of a drain by a check."""
+    """Rule that ends a drain by a check."""
 
     AUTO = "auto"
-    """The node undrains itself once the same check passes."""
+    """The node undrains itself when the same check passes."""
     VERIFY = "verify"
-    """A long check of the same hardware undrains the node when it passes (docs/long-checks.md). Without one in the
-    cluster, the node stays drained until somebody undrains it."""
+    """A long check of the same hardware undrains the node when it passes (docs/long-checks.md). If the cluster has
+    none, the node stays drained until an administrator undrains it."""
     NEVER = "never"
-    """The node stays drained until somebody undrains it."""
+    """The node stays drained until an administrator undrains it."""
 
 
 class NodeUse(StrEnum):
-    """Use of a node while a check counts."""
+    """Use of a node during which a check counts."""
 
     IDLE = "idle"
     """No step of a job runs."""
@@ -50,102 +50,103 @@ class HealthCheck(StrEnum):
     GPU_TOOL = "gpu_tool"
     """nvidia-smi is in the worker's container. Without it, no check of GPUs has a reading."""
     GPU_QUERY = "gpu_query"
-    """nvidia-smi answers in 40 s, and about each GPU: none is lost or needs a reset in place of its values."""
+    """nvidia-smi answers within 40 s about every GPU: none is lost or reports that it needs a reset."""
     GPU_WARNINGS = "gpu_warnings"
-    """Warnings of nvidia-smi, such as that of a corrupted infoROM, and single values whose text is an error."""
+    """Warnings of nvidia-smi, such as about a corrupted infoROM, and single values that are an error text."""
     GPU_PERSISTENCE = "gpu_persistence"
-    """Persistence mode. Without it each answer of nvidia-smi, and each job, loads the driver first."""
+    """Persistence mode. Without it, every call of nvidia-smi and every job first load the driver."""
     GPU_COUNT = "gpu_count"
     """Number of GPUs that the driver sees."""
     GPU_MODEL = "gpu_model"
-    """Product of each GPU, which has all parts of the node set's `gpus.type`."""
+    """Product name of the GPUs, which has all parts of the node set's `gpus.type`."""
     GPU_XID = "gpu_xid"
     """Errors of NVIDIA's driver after which a GPU needs a reset, a reboot or a replacement (Xid, SXid), from the
-    kernel's log, until that was done."""
+    kernel's log, until that has happened."""
     GPU_XID_NOTED = "gpu_xid_noted"
-    """Errors of NVIDIA's driver in the last hour that need no act, such as memory that was remapped (Xid, SXid)."""
+    """Errors of NVIDIA's driver in the last hour that need no action, such as remapped memory (Xid, SXid)."""
     GPU_RECOVERY = "gpu_recovery"
-    """Action that the driver asks for: a reset, a reboot."""
+    """Action that the driver requests: a reset, a reboot."""
     GPU_ECC_UNCORRECTED = "gpu_ecc_uncorrected"
-    """Uncorrectable ECC errors of a GPU and its MIG instances since its driver was loaded: of SRAM, and of DRAM that
+    """Uncorrectable ECC errors of a GPU and its MIG instances since its driver was loaded: in SRAM, and in DRAM that
     the GPU cannot remap."""
     GPU_ECC_CONTAINED = "gpu_ecc_contained"
-    """Uncorrectable errors of a GPU's DRAM that it contains and remaps (Ampere and newer): `gpu_remap_pending` and
+    """Uncorrectable errors in a GPU's DRAM that it contains and remaps (Ampere and newer): `gpu_remap_pending` and
     `gpu_remap_failed` decide about the node."""
     GPU_ECC_CORRECTED = "gpu_ecc_corrected"
     """Corrected ECC errors of a GPU since its driver was loaded."""
     GPU_REMAP_FAILED = "gpu_remap_failed"
-    """Memory of a GPU that cannot be repaired any more: rows, or SRAM with more errors than its threshold."""
+    """Memory of a GPU that can no longer be repaired: rows, or SRAM with more errors than its threshold."""
     GPU_REMAP_PENDING = "gpu_remap_pending"
-    """Rows or pages of a GPU's memory that a reset takes out of use, TPCs and channels that it repairs."""
+    """Rows or pages of a GPU's memory that a reset takes out of use, and TPCs and channels that it repairs."""
     GPU_SLOWDOWN = "gpu_slowdown"
-    """Clocks that the hardware lowers for heat or power: power brake, thermal slowdown, hardware slowdown."""
+    """Clocks that the hardware lowers because of heat or power: power brake, thermal slowdown, hardware slowdown."""
     GPU_TEMPERATURE = "gpu_temperature"
-    """Degrees left until the GPU's own highest operating temperature, which each model reports itself."""
+    """Degrees left until the GPU's own highest operating temperature, which the GPU reports itself."""
     GPU_MEMORY_TEMPERATURE = "gpu_memory_temperature"
     """Degrees left until the highest operating temperature of the GPU's memory."""
     GPU_PCIE_WIDTH = "gpu_pcie_width"
-    """Lanes of a GPU's PCIe link that does not rest: as many as this node has seen it have, and as most others of its
-    model have."""
+    """Lanes of a GPU's PCIe link while it is in use: as many as the GPU had before, and as most others of its model
+    have."""
     GPU_PCIE_GENERATION = "gpu_pcie_generation"
     """Generation of the PCIe link of a GPU at full clocks. An idle GPU lowers it to save power."""
     GPU_PCIE_REPLAYS = "gpu_pcie_replays"
     """PCIe packets of a GPU sent again in the last hour."""
     GPU_PROCESSES = "gpu_processes"
-    """Processes on GPUs of a node without a job."""
+    """Processes on GPUs of a node that has no job."""
     GPU_MEMORY_USED = "gpu_memory_used"
-    """Memory of a GPU in use on a node without a job. Processes of other pods show by it alone."""
+    """Memory of a GPU in use on a node that has no job. It is the only sign of processes in other pods."""
     NVLINK_FABRIC = "nvlink_fabric"
-    """State of NVLink's fabric, which fabric manager completes, its health and bandwidth."""
+    """State of NVLink's fabric, which fabric manager completes, with its health and bandwidth."""
     NVLINK_MISSING = "nvlink_missing"
-    """Links and fabric of a node with several GPUs of boards: some machines are a part of a board without them."""
+    """Links and fabric of a node with several GPUs on boards: some machines are a part of a board without them."""
     NVLINK_LINKS = "nvlink_links"
-    """Active NVLinks of each GPU: as many as before, and on a board as many as its model and its neighbours. Fewer than
-    8 GPUs that all have the same number may be a part of a board, and pass. Bridges of cards (PCIe, NVL) count from
-    their own number before."""
+    """Active NVLinks of the GPUs: as many as before, and on a board as many as the model and the neighbours have. Fewer
+    than 8 GPUs that all have the same number may be a part of a board, and pass. For bridges of cards (PCIe, NVL) only
+    their own previous number counts."""
     NVLINK_ERRORS = "nvlink_errors"
-    """Errors of one NVLink in the last hour, without those that are corrected (FEC, raw errors)."""
+    """Errors of one NVLink in the last hour, without corrected ones (FEC, raw errors)."""
     GPU_PEER_ACCESS = "gpu_peer_access"
-    """Access of each GPU to the memory of each other one."""
+    """Access of every GPU to the memory of every other GPU."""
     NETWORK_PORTS = "network_ports"
     """Active ports of InfiniBand or RoCE adapters."""
     NETWORK_PORT_LOST = "network_port_lost"
-    """Ports of InfiniBand or RoCE adapters that were active since the pod's start, or lost in the pod before, and are
-    no longer."""
+    """Ports of InfiniBand or RoCE adapters that were active since the pod's start, or lost in the previous pod, and are
+    no longer active."""
     NETWORK_RATE = "network_rate"
-    """Rate of each active port: not below its own before, nor below the limit."""
+    """Rate of the active ports: not below their previous rate, nor below the limit."""
     NETWORK_SYMBOL_ERRORS = "network_symbol_errors"
     """Symbol errors of a port in the last hour."""
     NETWORK_FLAPS = "network_flaps"
-    """Times that a port's link went down in the last hour. A restarted switch does the same on all of its nodes."""
+    """Number of times that a port's link went down in the last hour. A restarted switch causes that on all its
+    nodes."""
     NETWORK_RECEIVE_ERRORS = "network_receive_errors"
     """Damaged packets that a port received in the last hour."""
     MEMORY_AVAILABLE = "memory_available"
-    """Available memory of a node without a job, of the memory that Slurm schedules, or that its pod requests if that is
-    less."""
+    """Available memory of a node that has no job, relative to the memory that Slurm schedules, or to the pod's request
+    if that is less."""
     MEMORY_UNCORRECTED = "memory_uncorrected"
     """Uncorrectable errors of the machine's memory since boot (EDAC)."""
     MEMORY_CORRECTED = "memory_corrected"
     """Corrected errors of the machine's memory in the last hour (EDAC)."""
     VOLUMES = "volumes"
-    """The node's own volumes are mounted, answer in time, and take a file."""
+    """The node's own volumes are mounted, answer in time, and accept a file."""
     VOLUME_SPACE = "volume_space"
     """Used space of the node's own volumes on disks."""
     VOLUME_INODES = "volume_inodes"
     """Used inodes of the node's own volumes on disks."""
     SHARED_MEMORY_USED = "shared_memory_used"
-    """Used space of /tmp and /dev/shm on a node without a job."""
+    """Used space of /tmp and /dev/shm on a node that has no job."""
     SHARED_VOLUMES = "shared_volumes"
     """The jail, the homes and volumes of submounts are mounted, and answer in time."""
     JAIL = "jail"
     """The jail has an active tree, which a job can enter."""
     PROCESS_IDS = "process_ids"
-    """Process ids in use that no user of the pod has, of the machine or of the pod."""
+    """Process ids in use, of the machine or of the pod, apart from those of the pod's users."""
     USERS_PROCESS_IDS = "users_process_ids"
-    """Process ids of the user who has most, or of all users, of the machine's, of the pod's, or of `max_processes`: a
-    user's fault, and no node's."""
+    """Process ids of the user with the most, of the machine's, the pod's, or `max_processes`: the user's fault, not the
+    node's."""
     CLOCK = "clock"
-    """Largest error of the clock by the kernel's own estimate; 16 s on a machine without a time service."""
+    """Largest error of the clock according to the kernel's estimate; 16 s on a machine without a time service."""
     KERNEL_NETWORK = "kernel_network"
     """Failures of mlx5 adapters in the kernel's log in the last hour."""
     KERNEL_DISK = "kernel_disk"
@@ -153,7 +154,7 @@ class HealthCheck(StrEnum):
     KERNEL_MACHINE_CHECK = "kernel_machine_check"
     """Machine check exceptions in the kernel's log in the last hour."""
     KERNEL_KILLED_SLURM = "kernel_killed_slurm"
-    """slurmd or slurmstepd, killed for memory in the last hour, in the kernel's log."""
+    """slurmd or slurmstepd killed by the OOM killer in the last hour, according to the kernel's log."""
     SLURMD = "slurmd"
     """slurmd answers about itself."""
     PROGRAM = "program"
@@ -187,26 +188,26 @@ class CheckDefaults:
     needs: Needs
     action: HealthAction
     source: str
-    """Source of limit and action."""
+    """Source of the limit and the action."""
     bound: Bound = Bound.NONE
     limit: float | None = None
-    """Limit. None with a bound: the node set's own number, or the check is off until a limit is given."""
+    """Limit. None with a bound: the node set's own number applies, or the check is off until a limit is given."""
     unit: str = ""
     allowed: str = "none"
-    """Allowed value of a check without a number, in words."""
+    """Allowed value in words, for a check without a number."""
     needs_limit: bool = True
-    """The check is off if a node set gives it no number. False: it has a measure besides."""
+    """The check is off if a node set gives it no number. If False, it has another measure as well."""
     by_gpu: Mapping[str, float] = field(default_factory=dict)
-    """Limits of GPU models on boards, by a part of `gpus.type` in lower case."""
+    """Limits by GPU model on boards; the key is a part of `gpus.type` in lower case."""
     failures: int = 2
-    """Rounds in a row that fail before the action: one sample may be wrong."""
+    """Consecutive failed rounds before the action: a single sample may be wrong."""
     passes: int = 3
-    """Rounds in a row that pass before the end of a drain."""
+    """Consecutive passed rounds before a drain ends."""
     every_minutes: int = 1
     uses: tuple[NodeUse, ...] = tuple(NodeUse)
     undrain: UndrainRule = UndrainRule.AUTO
     shared: bool = False
-    """A failure may be that of all nodes at once: the check never drains."""
+    """All nodes may fail the check at once, so it never drains."""
 
 
 T = TypeVar("T")
@@ -221,7 +222,7 @@ NVLINKS = {"v100": 6, "a100": 12, "a800": 8, "h800": 8} | dict.fromkeys(
 and H800 by `nvidia-smi nvlink --status` of healthy machines."""
 
 CARDS = {"pcie", "nvl", "active", "fhhl"}
-"""Parts of `gpus.type` of cards without a board."""
+"""Parts of `gpus.type` that identify cards without a board."""
 
 DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_TOOL: CheckDefaults(
@@ -401,16 +402,16 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     ),
     HealthCheck.PROGRAM: CheckDefaults(Needs.PROGRAM, _DRAIN, "Yours", allowed="status 0"),
 }
-"""Defaults of all checks, in the order in which the first that failed gives a drain its reason."""
+"""Defaults of all checks, sorted by priority: the first failed check gives a drain its reason."""
 
 
 def of_board(by_model: Mapping[str, T], gpu_type: str | None, otherwise: T) -> T:
-    """Return what a table has for the model of a type, whose parts count as a whole; cards are no boards.
+    """Return the table's value for the model in a GPU type, whose parts are compared as whole words; not for cards.
 
     Args:
         by_model: Values by models in lower case.
         gpu_type: `gpus.type` of a node set, such as `h100` or `nvidia_h100-80gb`.
-        otherwise: Value of a card, and of a type without any model in the table.
+        otherwise: Value for cards, and for types without a model in the table.
     """
     parts = {*(gpu_type or "").lower().replace("_", "-").split("-")}
     found = (value for model, value in by_model.items() if model in parts and not parts & CARDS)
@@ -418,7 +419,7 @@ def of_board(by_model: Mapping[str, T], gpu_type: str | None, otherwise: T) -> T
 
 
 def default_limit(check: HealthCheck, gpu_type: str | None) -> float | None:
-    """Return the limit of a check without settings: of the GPU's model where there is one.
+    """Return the limit of a check without settings: that of the GPU model, if it has one.
 
     Args:
         check: The check.
@@ -429,7 +430,7 @@ def default_limit(check: HealthCheck, gpu_type: str | None) -> float | None:
 
 
 def allowed(check: HealthCheck, limit: float | None) -> str:
-    """Return the allowed value of a check in words, as the reason of a drain has it."""
+    """Return the allowed value of a check in words, as in the reason of a drain."""
     defaults = DEFAULTS[check]
     if defaults.bound is Bound.NONE or limit is None:
         return defaults.allowed

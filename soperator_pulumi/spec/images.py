@@ -20,7 +20,7 @@ ImageReference = Annotated[
 
 
 class PullPolicy(StrEnum):
-    """Time of an image's pull."""
+    """When to pull an image."""
 
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
@@ -39,19 +39,19 @@ class ImagesSpec(Model):
     accounting: Maybe[ImageReference] | None = None
     """slurmdbd and the client programs. Required with accounting."""
     database: Maybe[ImageReference] | None = None
-    """MariaDB. Required with a database of the cluster's own."""
+    """MariaDB. Required with the cluster's own database."""
     rest: Maybe[ImageReference] | None = None
-    """slurmrestd and the proxy before it. Required with rest."""
+    """slurmrestd and the proxy in front of it. Required with rest."""
     exporter: Maybe[ImageReference] | None = None
     """The exporter of metrics. Required with metrics."""
     munge: Maybe[ImageReference]
-    """munged, beside each of the others."""
+    """munged, which runs next to all other daemons."""
     jail_tools: Maybe[ImageReference]
     """Programs that fill and switch trees, merge users, and run the admin shell."""
     jail: ImageReference | None = None
-    """The root filesystem of sessions and jobs. Required without jail.source. A plain value, as the tree's id is made
-    of it."""
+    """The root filesystem of sessions and jobs. Required without jail.source. A plain value, because the tree's id is
+    derived from it."""
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
-    """Time of pulls. Default: once, as tags are hashes of the content."""
+    """When to pull images. Default: once, because tags are hashes of the content."""
     pull_secrets: tuple[Maybe[ObjectName], ...] = ()
     """Names of Secrets in the namespace with the registry's credentials."""

@@ -1,4 +1,4 @@
-"""The jail: one root filesystem of all sessions and jobs, whatever images the daemons have."""
+"""The jail: one root filesystem for all sessions and jobs, independent of the daemons' images."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,14 +17,14 @@ from soperator_pulumi.spec.validation.base import Matches, Model, whole
 from soperator_pulumi.spec.validation.partial import known
 
 TreeId = Annotated[str, Matches(r"[0-9a-f]{12}", "needs the id of a tree: 12 digits from 0-9a-f, an output of `up`.")]
-"""Name of a tree in the jail's volume: the beginning of a hash of its source."""
+"""Name of a tree in the jail's volume: the start of a hash of its source."""
 
 TarballUrl = Annotated[
     str,
     Matches(
         r"https?://[A-Za-z0-9.-]+(:\d{1,5})?/[A-Za-z0-9._~/%&=?,:;+!*()\[\]-]*",
         "needs an address that starts with http:// or https://, without a user, a password or a '#': the Job that "
-        "fills the jail shows it to everybody who may see Jobs.",
+        "fills the jail shows it to everyone who may read Jobs.",
         2048,
     ),
 ]
@@ -39,14 +39,14 @@ AppArmorProfile = Annotated[
     str,
     Matches(
         r"unconfined|runtime|localhost/[A-Za-z0-9._/-]+",
-        'needs "unconfined", "runtime", or "localhost/" and the name of a profile that is loaded on all machines.',
+        'needs "unconfined", "runtime", or "localhost/" and the name of a profile that is loaded on every machine.',
         253,
     ),
 ]
 
 
 class TarballSource(Model):
-    """A tarball of a root filesystem; plain or compressed by gzip, xz, bzip2 or zstd."""
+    """A tarball of a root filesystem, plain or compressed with gzip, xz, bzip2 or zstd."""
 
     url: Maybe[TarballUrl]
     """Address of the tarball: http or https, reachable from the cluster, without credentials."""
@@ -54,38 +54,41 @@ class TarballSource(Model):
     """SHA-256 of the tarball, in hex. A tree with another sum is never complete."""
 
 
+"""SHA-256 of the tarball, in hex. A tree with another checksum is never complete."""
+
+
 class JailSource(Model):
     """Source of the jail: exactly one of image and tarball."""
 
     image: ImageReference | None = None
-    """A container image of any distribution, with or without Slurm. The tree's id is made of this text, so a moved tag
-    changes nothing: give a digest, or a new tag for new content."""
+    """A container image of any distribution, with or without Slurm. The tree's id is derived from this text, so moving
+    a tag changes nothing: give a digest, or a new tag for new content."""
     tarball: TarballSource | None = None
     """A tarball of a root filesystem."""
 
 
 class Changes(StrEnum):
-    """Treatment of users' changes of a tree (installed packages) when another tree becomes active."""
+    """Treatment of users' changes to a tree (installed packages) when another tree becomes active."""
 
     REFUSE = "refuse"
     """List the changes, and do not switch."""
     CARRY_OVER = "carry_over"
     """Make the changes in the new tree as well. If both trees changed a file, list it, and do not switch."""
     LEAVE_BEHIND = "leave_behind"
-    """List the changes, and leave them in the old tree. Added users and groups come along all the same."""
+    """List the changes, and leave them in the old tree. Added users and groups are carried over in any case."""
 
 
 class JailIsolation(Model):
-    """Isolation of jobs on a node from each other, besides by their users."""
+    """Isolation between jobs on a node, in addition to their users."""
 
     pid: StrictBool = False
-    """Limit the tasks of a step to the step's own processes. Without it they see all processes of their user on the
-    node, and never those of other users."""
+    """Limit the tasks of a step to the step's own processes. Otherwise they see all processes of their user on the
+    node, but never those of other users."""
     ipc: StrictBool = False
-    """Give the tasks of a step System V IPC and POSIX message queues of their own. Default: those of the node, as
-    always for files in /dev/shm, which modes guard."""
+    """Give the tasks of a step their own System V IPC and POSIX message queues. Default: they use those of the node.
+    Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: StrictBool = False
-    """Let jobs create user namespaces, as rootless containers do. These open more of the kernel to everybody who may
+    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to everyone who may
     run a job."""
 
 
@@ -104,15 +107,15 @@ class JailSpec(Model):
     """The root filesystem of all sessions and jobs."""
 
     source: JailSource | None = None
-    """Source of the root filesystem. A changed source fills a second tree beside the first, then switches to it;
+    """Source of the root filesystem. A changed source fills a second tree next to the first, then switches to it;
     running sessions and jobs keep their tree. Default: images.jail."""
     active: TreeId | None = None
     """Id of an older tree to switch back to. Default: the tree of the source."""
     keep_trees: Annotated[int, whole(1, 100)] = 2
-    """Complete trees to keep, the active one among them, besides trees that a job or a session uses. Default: 2, for a
-    switch back."""
+    """Number of complete trees to keep, including the active one, in addition to trees that jobs or sessions use.
+    Default: 2, to be able to switch back."""
     changes: Changes = Changes.REFUSE
-    """Treatment of users' changes of the old tree in a switch. Default: list the changes, and do not switch."""
+    """Treatment of users' changes to the old tree in a switch. Default: list the changes, and do not switch."""
     storage: JailVolume = JailVolume()
     """The shared volume (ReadWriteMany) with the trees and, outside of them, the home directories."""
     submounts: tuple[SubmountSpec, ...] = ()
@@ -122,11 +125,11 @@ class JailSpec(Model):
     populate: PopulateSpec = PopulateSpec()
     """The Job that fills a tree."""
     admin_shell: StrictBool = False
-    """Run the admin shell's pod all the time. Default: false; `make admin` starts it for one session."""
+    """Keep the admin shell's pod running. Default: false; `make admin` starts it for one session."""
     app_armor: AppArmorProfile = "unconfined"
     """AppArmor profile of the slurmd and sshd containers, which mount the jail: `unconfined`, `localhost/<profile>` for
-    one that is loaded on all machines, or `runtime` for the container runtime's, which forbids to mount where machines
-    have AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
+    a profile that is loaded on every machine, or `runtime` for the container runtime's, which forbids mounts on
+    machines with AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
 def problems(jail: JailSpec, images: ImagesSpec) -> Iterator[Problem]:
@@ -140,4 +143,4 @@ def problems(jail: JailSpec, images: ImagesSpec) -> Iterator[Problem]:
         return
     if known(source.image, source.tarball) and (source.image is None) == (source.tarball is None):
         text = "empty" if source.image is None else "has both image and tarball"
-        yield Problem("jail.source", f"{text}. Give exactly one of image and tarball, or leave it out for images.jail.")
+        yield Problem("jail.source", f"{text}. Give exactly one of image and tarball, or remove it to use images.jail.")

@@ -1,4 +1,4 @@
-"""Hooks of jobs: what runs as root on a node before a job's first step there, and after its last one."""
+"""Hooks of jobs, which run as root on a node before a job's first step there and after its last one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from soperator_pulumi.spec.validation.partial import known
 HookTime = Annotated[Duration, lasting(timedelta(seconds=1), timedelta(minutes=10))]
 
 MARGIN = timedelta(seconds=60)
-"""Time for slurmctld's answers and the start of the programs, besides the hooks' own times."""
+"""Time for slurmctld's answers and the start of the programs, in addition to the hooks' own times."""
 
 
 class HookAction(StrEnum):
@@ -31,11 +31,11 @@ class HookAction(StrEnum):
     DRAIN = "drain"
     """Drain the node. The job starts, or ends, as usual."""
     REQUEUE = "requeue"
-    """Drain the node, and start the job elsewhere. For a prolog alone."""
+    """Drain the node, and start the job elsewhere. Only for a prolog."""
 
 
 class Moment(StrEnum):
-    """Moment of a hook."""
+    """Moment at which a hook runs."""
 
     PROLOG = "prolog"
     """Before the job's first step on the node."""
@@ -44,7 +44,7 @@ class Moment(StrEnum):
 
 
 class JobHook(StrEnum):
-    """A hook of ours."""
+    """A built-in hook."""
 
     GPUS_UNUSED_BEFORE = "gpus_unused_before"
     MAP_GPUS = "map_gpus"
@@ -56,7 +56,7 @@ class JobHook(StrEnum):
 
 @dataclass(frozen=True)
 class HookDefaults:
-    """Meaning and defaults of a hook of ours."""
+    """Meaning and defaults of a built-in hook."""
 
     what: str
     moment: Moment
@@ -64,12 +64,12 @@ class HookDefaults:
     timeout: timedelta
     on: bool = True
     of_gpus: bool = False
-    """For jobs that have whole GPUs of NVIDIA."""
+    """True for hooks that only run for jobs with whole GPUs of NVIDIA."""
 
 
 DEFAULTS: Mapping[JobHook, HookDefaults] = {
     JobHook.GPUS_UNUSED_BEFORE: HookDefaults(
-        "Waits until nothing uses the job's GPUs, by the limits of the health checks `gpu_processes` and "
+        "Waits until nothing uses the job's GPUs, according to the limits of the health checks `gpu_processes` and "
         "`gpu_memory_used`.",
         Moment.PROLOG,
         HookAction.REQUEUE,
@@ -94,43 +94,43 @@ DEFAULTS: Mapping[JobHook, HookDefaults] = {
         of_gpus=True,
     ),
     JobHook.PROCESSES_ENDED: HookDefaults(
-        "Waits until the processes of the job's user have ended that no step has. They stay where slurmctld lists "
+        "Waits until processes of the job's user outside of steps have ended. They may stay if slurmctld lists "
         "another job of the user on the node.",
         Moment.EPILOG,
         HookAction.DRAIN,
         timedelta(seconds=40),
     ),
     JobHook.DROP_PAGE_CACHE: HookDefaults(
-        "Drops the page cache of the machine, of all pods on it.",
+        "Drops the page cache of the machine, which all its pods share.",
         Moment.EPILOG,
         HookAction.LOG,
         timedelta(seconds=30),
         on=False,
     ),
 }
-"""Hooks of ours in their order."""
+"""Built-in hooks, in their order."""
 
 _OF_MAPPING = (JobHook.MAP_GPUS, JobHook.UNMAP_GPUS)
 
 
 class OurHookSpec(Model):
-    """Changes of a hook of ours. What is left out keeps the hook's default (docs/job-hooks.md)."""
+    """Changes to a built-in hook. Keys that are left out keep the hook's defaults (docs/job-hooks.md)."""
 
     enabled: StrictBool | None = None
     """Run the hook."""
     action: HookAction | None = None
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`."""
     timeout: HookTime | None = None
-    """Time until it counts as failed."""
+    """Time until the hook counts as failed."""
 
 
 class HookScriptSpec(Model):
-    """A script of your own. It runs as root in the worker's container, outside of the jail."""
+    """Your own script. It runs as root in the worker's container, outside the jail."""
 
     script: Script
     """Script for /bin/sh, with the variables of slurmd's Prolog and Epilog (SLURM_JOB_ID, SLURM_JOB_UID, and so on).
-    Status 0: done. Any other: failed, and the first line that it prints is the reason. Do not start programs of the
-    jail or of users in it: they would run as root."""
+    Status 0 means success, any other status failure, with the first printed line as the reason. Do not start programs
+    of the jail or of users in it: they would run as root."""
     action: HookAction = HookAction.DRAIN
     """Consequence of a failure: `log`, `drain`, or before a job `requeue`. Default: drain."""
     timeout: HookTime = timedelta(seconds=30)
@@ -138,23 +138,23 @@ class HookScriptSpec(Model):
 
 
 class HooksSpec(Model):
-    """Hooks of jobs: ours, and scripts in the order of their names."""
+    """Hooks of jobs: built-in hooks, and scripts in the order of their names."""
 
     prolog: dict[DnsLabel, HookScriptSpec] = Field(default_factory=dict)
-    """Scripts before a job's first step on a node, by their names, after our hooks."""
+    """Scripts before a job's first step on a node, by name. They run after the built-in hooks."""
     epilog: dict[DnsLabel, HookScriptSpec] = Field(default_factory=dict)
-    """Scripts after a job's last step on a node, by their names, before our hooks."""
+    """Scripts after a job's last step on a node, by name. They run before the built-in hooks."""
     ours: dict[JobHook, OurHookSpec] = Field(default_factory=dict)
-    """Changes of our hooks, by their names (docs/job-hooks.md)."""
+    """Changes to the built-in hooks, by name (docs/job-hooks.md)."""
     job_mapping: AbsolutePath | None = None
-    """Directory of the machines with a file for each GPU that names its job, which dcgm-exporter reads: the
+    """Directory on the machines with a file per GPU that names the GPU's job, which dcgm-exporter reads: the
     `job_mapping` of the platform's GPU operator. Pods of node sets with GPUs mount it. Default: none."""
 
 
 def has_whole_gpus(node_set: NodeSetSpec) -> bool:
-    """Return True where jobs have GPUs of NVIDIA alone: an instance of MIG and a shard are parts of one.
+    """Return True if jobs have only GPUs of NVIDIA that are whole: MIG instances and shards are parts of one.
 
-    False where a key has a problem.
+    False if a key has a problem.
     """
     gpus = node_set.gpus
     return (
@@ -169,12 +169,12 @@ def has_whole_gpus(node_set: NodeSetSpec) -> bool:
 
 
 def our_hooks(hooks: HooksSpec, moment: Moment, *, gpus: bool) -> Iterator[tuple[JobHook, HookAction, timedelta]]:
-    """Yield our hooks of a moment that run, with their actions and times.
+    """Yield the built-in hooks of a moment that run, with their actions and times.
 
     Args:
         hooks: The hooks.
         moment: The moment.
-        gpus: Whether a node set of the cluster has whole GPUs.
+        gpus: True if a node set of the cluster has whole GPUs.
     """
     for name, defaults in DEFAULTS.items():
         change = hooks.ours.get(name, OurHookSpec())
@@ -185,10 +185,10 @@ def our_hooks(hooks: HooksSpec, moment: Moment, *, gpus: bool) -> Iterator[tuple
 
 
 def longest(hooks: HooksSpec, *, gpus: bool) -> timedelta:
-    """Return the longest time that all hooks of one moment take together."""
+    """Return the longest total time of the hooks of one moment."""
     scripts = {Moment.PROLOG: hooks.prolog, Moment.EPILOG: hooks.epilog}
     times = [
-        sum((each.timeout for each in scripts[moment].values()), MARGIN)
+        sum((script.timeout for script in scripts[moment].values()), MARGIN)
         + sum((timeout for _, _, timeout in our_hooks(hooks, moment, gpus=gpus)), timedelta())
         for moment in Moment
     ]
@@ -203,7 +203,7 @@ def problems(
         return
     if known(extra):
         for parameter in sorted({"Prolog", "Epilog"} & extra.keys()):
-            text = f"given beside hooks, which set it. Give its script as hooks.{parameter.lower()}."
+            text = f"given together with hooks, which set it. Give its script as hooks.{parameter.lower()}."
             yield Problem(f"slurm.extra.{parameter}", text)
     if known(hooks.epilog):
         for script, hook in hooks.epilog.items():
@@ -224,7 +224,7 @@ def _our_problems(name: JobHook, change: OurHookSpec, *, has_mapping: bool) -> I
 
 def _too_short(hooks: HooksSpec, extra: Mapping[str, str], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
     scripts = [*hooks.prolog.values(), *hooks.epilog.values()]
-    if not known(*(each.timeout for each in scripts), *(each.timeout for each in hooks.ours.values())):
+    if not known(*(script.timeout for script in scripts), *(script.timeout for script in hooks.ours.values())):
         return
     needed = longest(hooks, gpus=any(map(has_whole_gpus, node_sets))).total_seconds()
     for name in ("EpilogTimeout", "PrologEpilogTimeout", "PrologTimeout"):

@@ -20,11 +20,11 @@ class ServiceType(StrEnum):
     """Access to ssh."""
 
     CLUSTER_IP = "ClusterIP"
-    """From inside the Kubernetes cluster, and by `kubectl port-forward`."""
+    """From inside the Kubernetes cluster, and through `kubectl port-forward`."""
     NODE_PORT = "NodePort"
     """On a port of every machine."""
     LOAD_BALANCER = "LoadBalancer"
-    """At an address of its own, from the platform."""
+    """At its own address, from the platform."""
 
 
 Url = Annotated[
@@ -35,7 +35,7 @@ Url = Annotated[
         255,
     ),
 ]
-"""A web address, of characters without another meaning in any file."""
+"""A web address without characters that have another meaning in a file."""
 
 
 class LoginSpec(Scheduled):
@@ -49,18 +49,18 @@ class LoginSpec(Scheduled):
     """Annotations of the login Service, for the platform's load balancers."""
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
-    one; `0.0.0.0/0` admits everybody."""
+    one address; `0.0.0.0/0` admits all."""
     docs: Url = "https://slurm.schedmd.com/quickstart.html"
-    """Address of the documents for users, shown at login. Default: Slurm's own."""
+    """Address of the documentation for users, shown at login. Default: Slurm's own."""
     max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] = 2048
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
-    machine together: where login nodes and workers share machines, set more than the node sets' `max_processes`, or
-    users with large jobs there cannot log in."""
+    machine
+    together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users with
+    large jobs there cannot log in."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )
-    """Resources of each sshd container, for all of its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of
-    memory."""
+    """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
 
 
 def problems(login: LoginSpec) -> Iterator[Problem]:
@@ -69,6 +69,6 @@ def problems(login: LoginSpec) -> Iterator[Problem]:
     if known(login.allowed_sources) and opened and not login.allowed_sources:
         yield Problem(
             "login.allowed_sources",
-            f"empty, but login.service is {login.service}: nobody could connect. "
+            f"empty, but login.service is {login.service}: no one could connect. "
             'List the addresses that may, such as ["10.0.0.0/8"].',
         )

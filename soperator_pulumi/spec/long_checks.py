@@ -1,8 +1,8 @@
-"""Long checks as data: program, nodes of a job, limits by GPU model and the source of each.
+"""Long checks as data: their programs, numbers of nodes, limits by GPU model, and sources.
 
 Sources by their short names: "Azure NHC" is the AzureHPC Node Health Checks, "Oracle" the active health checks of
-oci-hpc, "nccl-tests" and "nccl" their issues, "NVIDIA" the DCGM User Guide. "Judgement" is ours. Bandwidths of
-several nodes depend on the fabric, not on the GPU: there is no default but the user's.
+oci-hpc, "nccl-tests" and "nccl" their issues, "NVIDIA" the DCGM User Guide. "Judgement" is this project's. Bandwidths
+of several nodes depend on the fabric, not on the GPU: only the user can give a limit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,31 +31,31 @@ class LongCheck(StrEnum):
     """A long check."""
 
     RING_BANDWIDTH = "ring_bandwidth"
-    """All-reduce over TCP in a ring of nodes, by our own program: bus bandwidth, and sums that are wrong."""
+    """All-reduce over TCP in a ring of nodes, by this project's own program: bus bandwidth, and wrong sums."""
     MEMORY_BANDWIDTH = "memory_bandwidth"
-    """Copies in a node's memory: bandwidth, and words that changed."""
+    """Copies in a node's memory: bandwidth, and changed words."""
     STORAGE_BANDWIDTH = "storage_bandwidth"
-    """A file on the volume of the homes: the lower bandwidth of writing and reading, and words that changed."""
+    """A file on the volume of the homes: the lower bandwidth of writing and reading, and changed words."""
     TCP_BANDWIDTH = "tcp_bandwidth"
-    """Pairs of nodes, by the jail's iperf3."""
+    """TCP between pairs of nodes, with the jail's iperf3."""
     RDMA_BANDWIDTH = "rdma_bandwidth"
-    """Pairs of nodes with RDMA devices, over the first one of each, by the jail's ib_write_bw."""
+    """RDMA between pairs of nodes, over the first RDMA device of a node, with the jail's ib_write_bw."""
     NCCL_BANDWIDTH = "nccl_bandwidth"
-    """All-reduce of all GPUs of a node, by the jail's all_reduce_perf: bus bandwidth, and values that are wrong. The
-    limits are those of boards with eight GPUs (HGX)."""
+    """All-reduce over all GPUs of a node, with the jail's all_reduce_perf: bus bandwidth, and wrong values. The limits
+    are those of boards with eight GPUs (HGX)."""
     NCCL_PAIRS = "nccl_pairs"
     """The same over pairs of nodes."""
     GPU_DIAGNOSTICS = "gpu_diagnostics"
-    """Tests of the GPUs' memory, load and links, by the jail's `dcgmi diag`."""
+    """Tests of the GPUs' memory, load and links, with the jail's `dcgmi diag`."""
 
 
 class LongNeeds(StrEnum):
-    """Nodes that a long check is for."""
+    """Nodes that a long check applies to."""
 
     ALL = "all"
     NVIDIA = "whole NVIDIA GPUs"
     SEVERAL = "several whole NVIDIA GPUs"
-    """One GPU alone has no bus bandwidth."""
+    """A single GPU has no bus bandwidth."""
     RDMA = "RDMA devices"
 
     @property
@@ -66,12 +66,12 @@ class LongNeeds(StrEnum):
 
 @dataclass(frozen=True)
 class NcclLimit:
-    """Lowest bus bandwidth of all_reduce_perf on the eight GPUs of a board, in GB/s: 90% of what is reported."""
+    """Lowest bus bandwidth of all_reduce_perf on the eight GPUs of a board, in GB/s: 90% of published values."""
 
     nvls: float
     """With NVLS: NCCL reduces in the switches (SHARP)."""
     plain: float
-    """Without it: NCCL_NVLS_ENABLE=0, an older NCCL, a virtual machine without multicast."""
+    """Without NVLS: NCCL_NVLS_ENABLE=0, an older NCCL, a virtual machine without multicast."""
     source: str
 
 
@@ -88,16 +88,16 @@ class LongDefaults:
     size: int = 1
     """Nodes of one job."""
     limit: float | None = None
-    """Lowest value. None: results are reported, and only wrong ones fail, until a limit is given."""
+    """Lowest value. None: results are reported, and until a limit is given only wrong results fail."""
     by_gpu: Mapping[str, NcclLimit] = field(default_factory=dict)
-    """Lowest values of boards with eight GPUs of a model, by a part of `gpus.type` in lower case."""
+    """Lowest values for boards with eight GPUs of a model; the key is a part of `gpus.type` in lower case."""
     time_limit_minutes: int = 5
     arguments: Mapping[str, float] = field(default_factory=dict)
     """Sizes in MiB, times in seconds, or a level of the program."""
 
 
 BOARD_GPUS = 8
-"""GPUs of a board (HGX) on which the limits of models were measured."""
+"""GPUs of the boards (HGX) on which the limits of models were measured."""
 
 NCCL_LIMITS: Mapping[str, NcclLimit] = {
     "a100": NcclLimit(228, 228, "Azure NHC; no NVLS"),
@@ -108,8 +108,8 @@ NCCL_LIMITS: Mapping[str, NcclLimit] = {
     "b200": NcclLimit(740, 620, "nccl#1807 (830); without NVLS as B300"),
     "b300": NcclLimit(760, 620, "nccl#2140 (845, and 695 without NVLS); Oracle has 800"),
 }
-"""Values of AWS' scripts exceed what is reported, and Oracle's 440 for B200 passes a half-broken node. A800, GB200 and
-GB300 have no limit: nothing is published of one node of theirs."""
+"""Values in AWS' scripts exceed published ones, and Oracle's 440 for B200 passes a half-broken node. A800, GB200 and
+GB300 have no limit, as nothing is published about single nodes with them."""
 
 LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
     LongCheck.RING_BANDWIDTH: LongDefaults(
@@ -158,39 +158,40 @@ LONG_DEFAULTS: Mapping[LongCheck, LongDefaults] = {
 
 
 class LongCheckSpec(Model):
-    """A long check. What is left out keeps the check's default (docs/long-checks.md)."""
+    """A long check. Keys that are left out keep the check's defaults (docs/long-checks.md)."""
 
     enabled: StrictBool = True
     """Run the check."""
     schedule: Schedule = "*/15 * * * *"
-    """Schedule of cron, in UTC, of runs. Each checks idle nodes that are due. Default: each quarter of an hour."""
+    """Schedule of runs in cron's syntax, in UTC. A run checks idle nodes that are due. Default: every 15 minutes."""
     every: Annotated[Duration, lasting(timedelta(seconds=1), timedelta(days=365))] = _DAY
     """Time until a node that passed is checked again. Default: 1d."""
     nodes_per_run: Annotated[int, whole(1, 1000)] = 32
-    """Nodes that one run takes at most. Default: 32."""
+    """Largest number of nodes per run. Default: 32."""
     group: Annotated[int, whole(2, 256)] | None = None
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: Annotated[float, number(0, 1_000_000, what="a number without a unit,")] | None = None
-    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model where it has
+    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model if it has
     one."""
     action: HealthAction = HealthAction.DRAIN
     """Consequence of a failure: `log` or `drain`."""
     undrain: UndrainRule = UndrainRule.AUTO
-    """End of a drain by the check. `auto`: a later run finds the node healthy. `never`: somebody undrains the node."""
+    """Rule that ends a drain by the check. `auto`: a later run finds the node healthy. `never`: an administrator
+    undrains."""
     time_limit: Annotated[Duration, lasting(_MINUTE, timedelta(hours=12))] | None = None
-    """Time limit of a job. One that takes longer has failed. Default: the check's own."""
+    """Time limit of a job. A job that takes longer has failed. Default: the check's own."""
     start_within: Annotated[Duration, lasting(timedelta(seconds=10), timedelta(hours=1))] = timedelta(minutes=5)
-    """Time that a job may wait in the queue, after which it is cancelled. Default: 5m."""
+    """Time that a job may wait in the queue before it is cancelled. Default: 5m."""
     nice: Annotated[int, whole(0, 2_147_483_645)] = 10_000
     """Adjustment of the job's priority (sbatch --nice): lower than that of users' jobs. Default: 10000."""
     partition: SlurmName | None = None
-    """Partition of the jobs: its nodes alone are checked. Default: the first partition of each node."""
+    """Partition of the jobs: only its nodes are checked. Default: the first partition of the node."""
     qos: ObjectName | None = None
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: ObjectName | None = None
-    """Reservation of the jobs, open to the user `soperator-health`: its nodes alone are checked. Default: none."""
+    """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
     arguments: dict[str, Annotated[float, number(0, 1_000_000, what="a number,")]] = Field(default_factory=dict)
-    """Sizes in MiB, times in seconds, or a level of the program, by the names of its defaults."""
+    """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 
 
 def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: bool) -> Iterator[Problem]:
@@ -198,30 +199,32 @@ def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: 
 
     Args:
         checks: The checks.
-        has_accounting: Whether the cluster has a database with QoS.
+        has_accounting: True if the cluster has a database with QoS.
     """
     for name, check in checks.items():
         if not known(check):
             continue
         path, defaults = f"health.long_checks.{name}", LONG_DEFAULTS[name]
         if check.action is HealthAction.DRAIN_AND_REPLACE:
-            yield Problem(f"{path}.action", 'got "drain_and_replace", "log" and "drain" are allowed.')
+            yield Problem(f"{path}.action", 'got "drain_and_replace", but only "log" and "drain" are allowed.')
         if check.undrain is UndrainRule.VERIFY:
-            yield Problem(f"{path}.undrain", 'got "verify", "auto" and "never" are allowed: a run is the test itself.')
+            yield Problem(
+                f"{path}.undrain", 'got "verify", but only "auto" and "never" are allowed: a run is itself the test.'
+            )
         if known(check.group) and check.group is not None and defaults.size <= 2:
             yield Problem(f"{path}.group", f"has no effect: a job has {defaults.size} nodes. Remove it.")
         if known(check.limit) and check.limit is not None and not defaults.unit:
             yield Problem(f"{path}.limit", "has no effect: the check compares no number. Remove it.")
         if known(check.qos) and check.qos is not None and not has_accounting:
-            yield Problem(f"{path}.qos", "needs accounting, which has the QoS. Remove it, or switch accounting on.")
+            yield Problem(f"{path}.qos", "needs accounting, which has the QoS. Remove it, or turn accounting on.")
         for argument in check.arguments:
             if argument not in defaults.arguments:
                 allowed = ", ".join(defaults.arguments)
-                yield Problem(f"{path}.arguments.{argument}", f"is no argument of the check. Allowed: {allowed}.")
+                yield Problem(f"{path}.arguments.{argument}", f"is not an argument of the check. Allowed: {allowed}.")
 
 
 def applies(check: LongCheck, node_set: NodeSetSpec) -> bool:
-    """Return True for a check that is for the nodes of a set."""
+    """Return True if a check applies to the nodes of a set."""
     needs, gpus = LONG_DEFAULTS[check].needs, node_set.gpus
     if needs is LongNeeds.RDMA:
         return node_set.rdma is not None
@@ -232,7 +235,7 @@ def applies(check: LongCheck, node_set: NodeSetSpec) -> bool:
 
 
 def verifies(check: LongCheck, quick: HealthCheck) -> bool:
-    """Return True for a long check that loads a quick one's hardware: a pass ends its drains with `undrain: verify`."""
+    """Return True if a long check loads a quick check's hardware, so that a pass ends drains with `undrain: verify`."""
     if DEFAULTS[quick].needs in {Needs.NVIDIA, Needs.WHOLE_GPUS}:
         return LONG_DEFAULTS[check].needs.of_gpus
     if "network" in quick:
@@ -248,29 +251,30 @@ def first_checks(checks: Mapping[LongCheck, LongCheckSpec], node_set: NodeSetSpe
 
 
 def _reaches(check: LongCheckSpec, node_set: NodeSetSpec) -> bool:
-    """Return False where the nodes of a set are not in the check's partition. True where a key has a problem."""
+    """Return False if the nodes of a set are not in the check's partition; True if a key has a problem."""
     if not known(check.partition, node_set.partitions) or check.partition is None:
         return True
     return check.partition in node_set.partitions
 
 
 def _knows_gpus(node_set: NodeSetSpec) -> bool:
-    """Return False where a key of the node set's GPUs has a problem of its own."""
+    """Return False if a key of the node set's GPUs has a problem."""
     gpus = node_set.gpus
     return known(gpus) and (gpus is None or known(gpus.resource, gpus.count, gpus.mig))
 
 
-def newcomer_problems(
+def new_node_problems(
     checks: Mapping[LongCheck, LongCheckSpec], node_sets: tuple[NodeSetSpec, ...], *, verify_new_nodes: bool
 ) -> Iterator[Problem]:
-    """Yield the node sets whose new nodes nothing would verify."""
+    """Yield the node sets whose new nodes no check would verify."""
     if not verify_new_nodes or not known(*checks.values()):
         return
-    for each in node_sets:
-        if known(each) and known(each.name) and _knows_gpus(each) and not first_checks(checks, each):
+    for node_set in node_sets:
+        if known(node_set) and known(node_set.name) and _knows_gpus(node_set) and not first_checks(checks, node_set):
             yield Problem(
                 "health.verify_new_nodes",
-                f'no long check would verify new nodes of "{each.name}": they would stay drained. Add one of one node '
+                f'no long check would verify new nodes of "{node_set.name}": they would stay drained. Add one of one '
+                "node "
                 'to health.long_checks, such as "memory_bandwidth", with "undrain": "auto", and without a partition.',
             )
 
@@ -280,9 +284,9 @@ def long_limit(check: LongCheck, given: float | None, gpus: GpusSpec | None, *, 
 
     Args:
         check: The check.
-        given: Limit of the user's, which holds for all.
+        given: Limit given by the user, which applies to all nodes.
         gpus: GPUs of the nodes.
-        nvls: NCCL reduces in the switches. Default: true.
+        nvls: True if NCCL reduces in the switches.
     """
     defaults = LONG_DEFAULTS[check]
     if given is not None or gpus is None or gpus.count != BOARD_GPUS:

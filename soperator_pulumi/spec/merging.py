@@ -1,10 +1,10 @@
-"""Descriptions over defaults, as in a stack's configuration."""
+"""Merging of descriptions over defaults, as in a stack's configuration."""
 
 from collections.abc import Mapping
 
 
 def merged(defaults: object, own: object) -> object:
-    """Return `own` over `defaults`: mappings are merged key by key, and null removes a key. All else wins whole."""
+    """Return `own` over `defaults`: mappings merge by key, null removes a key, anything else in `own` replaces."""
     if not isinstance(own, Mapping):
         return own
     base = defaults if isinstance(defaults, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Metrics: the exporter of Slurm's metrics, and what leads Prometheus to it."""
+"""Metrics: the exporter of Slurm's metrics, and how Prometheus finds it."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -15,29 +15,29 @@ from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.validation.partial import known
 
 _HIDING = {"jobs", "nodes", "all"}
-"""Values of PrivateData that hide from the exporter what it counts."""
+"""Values of PrivateData that hide the exporter's data from it."""
 
 
 class MetricsSpec(Scheduled):
-    """The pod that asks Slurm for its metrics in the background, and serves them to Prometheus."""
+    """The pod that collects Slurm's metrics in the background, and serves them to Prometheus."""
 
     interval: Annotated[Duration, lasting(timedelta(seconds=10), timedelta(minutes=10))] = timedelta(seconds=30)
-    """Time between two rounds, of three requests to slurmctld each, however many scrapes there are. Default: 30s."""
+    """Time between two rounds of three requests to slurmctld, independent of the number of scrapes. Default: 30s."""
     allowed_namespaces: tuple[DnsLabel, ...] = ("monitoring",)
-    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as
-    `platform.kube_prometheus_stack` has it."""
+    """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as in
+    `platform.kube_prometheus_stack`."""
     pod_monitor: StrictBool = False
-    """Create a PodMonitor, by which Prometheus' operator finds the pod. Without it, the pod has the annotations
-    `prometheus.io/scrape`, `port` and `path` alone."""
+    """Create a PodMonitor, by which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
+    `prometheus.io/scrape`, `port` and `path`."""
     events: StrictBool = False
-    """Publish drains by health checks, and their ends, as events on the pods of the nodes. The exporter's pod then has
-    a service account, which may create events in the cluster's namespace and nothing else. Default: false."""
+    """Publish drains by health checks, and when they end, as events on the pods of the nodes. The exporter's pod then
+    has a service account that may create events in the cluster's namespace, and nothing else. Default: false."""
     node_conditions: StrictBool = False
     """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod
-    then has a service account that may list all nodes of Kubernetes and change their status: rights on the whole
+    then has a service account that may list all Kubernetes nodes and change their status, which are rights on the whole
     Kubernetes. Default: false."""
     alerts: AlertsSpec | None = None
-    """Alert rules, for Prometheus' operator, which must be there. Default: none; `{}` for all."""
+    """Alert rules, for Prometheus' operator, which must exist. Default: none; `{}` for all rules."""
     dashboards: StrictBool = False
     """Dashboards for Grafana, as ConfigMaps."""
     pod_resources: PodResources = PodResources(
@@ -47,7 +47,7 @@ class MetricsSpec(Scheduled):
 
 
 def calls_kubernetes(metrics: MetricsSpec) -> bool:
-    """Return True where the exporter needs a service account."""
+    """Return True if the exporter needs a service account."""
     return metrics.events or metrics.node_conditions
 
 
@@ -57,13 +57,13 @@ def problems(metrics: MetricsSpec | None, extra: Mapping[str, object], *, has_im
         return
     if not has_image:
         yield Problem(
-            "images.exporter", "missing, and metrics is on. Name the image that `make images` prints as `exporter`."
+            "images.exporter", "missing, and metrics are on. Name the image that `make images` prints as `exporter`."
         )
     given = {key.lower(): str(value) for key, value in extra.items()} if known(extra) else {}
-    hidden = _HIDING & {each.strip().lower() for each in given.get("privatedata", "").split(",")}
+    hidden = _HIDING & {kind.strip().lower() for kind in given.get("privatedata", "").split(",")}
     if hidden:
         yield Problem(
             "metrics",
-            f"given, but PrivateData in slurm.extra hides {', '.join(sorted(hidden))} from the exporter, which is a "
-            "user like any other. Remove one of them.",
+            f"given, but PrivateData in slurm.extra hides {', '.join(sorted(hidden))} from the exporter, which has "
+            "no more rights than other users. Remove one of them.",
         )

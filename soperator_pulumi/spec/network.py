@@ -10,12 +10,12 @@ from soperator_pulumi.spec.validation.base import Model
 
 
 class Destination(StrEnum):
-    """Words for destinations of jobs and sessions."""
+    """Keywords for destinations of jobs and sessions."""
 
     INTERNET = "internet"
     """All addresses that are not private."""
     PRIVATE = "private"
-    """The private ranges of RFC 1918, RFC 6598 and RFC 4193, with a site's own servers."""
+    """The private ranges of RFC 1918, RFC 6598 and RFC 4193, which include a site's own servers."""
     CLUSTER = "cluster"
     """The pods of all namespaces of the Kubernetes cluster."""
 
@@ -32,20 +32,21 @@ EgressDestination = Annotated[
     BeforeValidator(_destination),
     WithJsonSchema({"anyOf": [{"enum": [*Destination]}, {"type": "string", "pattern": CIDR_PATTERN}]}),
 ]
-"""A word for destinations, or a range of addresses."""
+"""A keyword for destinations, or a range of addresses."""
 
 
 class NetworkSpec(Model):
-    """Destinations of login, worker and admin pods, besides the cluster's own pods and name servers."""
+    """Destinations of login, worker and admin pods, in addition to the cluster's own pods and name servers."""
 
     egress: tuple[EgressDestination, ...] = tuple(map(str, Destination))
     """Destinations: `internet` (all addresses that are not private), `private` (the ranges of RFC 1918, RFC 6598
     and RFC 4193), `cluster` (pods of all namespaces) and addresses in CIDR notation. Metadata services, link-local
-    addresses and the Kubernetes API stay closed, unless a CIDR names one of them alone. Default: all three words."""
+    addresses and the Kubernetes API stay closed, unless a CIDR names only such addresses. Default: all three
+    keywords."""
     closed_ports: tuple[Ports, ...] = (Ports(2379, 2381), Ports(6443, 6443), Ports(10248, 10259))
     """TCP ports closed at all of these addresses, except on the cluster's own pods. Default: those of etcd, the
-    Kubernetes API, the kubelet and its neighbours on every machine. An empty list closes none, for network plugins
-    without ranges of ports (`endPort`)."""
+    Kubernetes API, the kubelet and related components on every machine. An empty list closes none, for network plugins
+    without port ranges (`endPort`)."""
     api_servers: tuple[Cidr, ...] | None = None
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
-    namespace `default` at each deployment. Give ranges where they change."""
+    namespace `default` at the time of a deployment. Give ranges if they change."""

@@ -1,4 +1,4 @@
-"""Quick checks of the nodes, in a spec: slurmd runs them between jobs and during jobs (HealthCheckProgram)."""
+"""Settings of the quick checks of nodes, which slurmd runs between and during jobs (HealthCheckProgram)."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -24,21 +24,19 @@ from soperator_pulumi.spec.validation.partial import known
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 
-_OF_A_ROUND = lasting(timedelta(seconds=2), timedelta(seconds=50), why="slurmd ends a round after 60 s.")
-
 _MAX_SCRIPT = 65_536
 
 Script = Annotated[
     str, Matches(r"[^\x00]*[^\s\x00][^\x00]*", "needs the text of a script for /bin/sh, at most 64 KiB.", _MAX_SCRIPT)
 ]
-"""Text of a script. It is no secret: everybody who may read the cluster's ConfigMaps sees it."""
+"""Text of a script. It is not secret: everyone who may read the cluster's ConfigMaps sees it."""
 
 
 class HealthCheckNodeState(StrEnum):
     """Nodes on which slurmctld starts checks (slurm.conf(5), HealthCheckNodeState)."""
 
     ANY = "ANY"
-    """All nodes that answer, drained ones too."""
+    """All nodes that answer, including drained ones."""
     ALLOC = "ALLOC"
     """Nodes all of whose CPUs are allocated."""
     IDLE = "IDLE"
@@ -50,60 +48,63 @@ class HealthCheckNodeState(StrEnum):
 
 
 class CheckSpec(Model):
-    """Changes of one check. What is left out keeps the check's default (docs/health-checks.md)."""
+    """Changes to one check. Keys that are left out keep the check's defaults (docs/health-checks.md)."""
 
     enabled: StrictBool = True
     """Run the check."""
     limit: Annotated[float, number(-1000, 1_000_000_000, what="a number without a unit,")] | None = None
-    """Limit of the value, in the check's unit. Default: the check's own, for the GPU model where it has one."""
+    """Limit of the value, in the check's unit. Default: the check's own, for the GPU model if it has one."""
     action: HealthAction | None = None
     """Consequence of a failure: `log`, `drain`, or `drain_and_replace`."""
     undrain: UndrainRule | None = None
-    """End of a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware passes
-    (docs/long-checks.md); without one, somebody undrains the node. `never`: somebody undrains the node."""
+    """Rule that ends a drain by the check. `auto`: the check passes again. `verify`: a long check of the same hardware
+    passes (docs/long-checks.md); without one, an administrator undrains the node. `never`: an administrator undrains
+    the node."""
     failures: Annotated[int, whole(1, 100)] | None = None
-    """Rounds in a row that fail before the action."""
+    """Consecutive failed rounds before the action."""
     passes: Annotated[int, whole(1, 1000)] | None = None
-    """Rounds in a row that pass before the drain ends."""
+    """Consecutive passed rounds before the drain ends."""
     every: Annotated[Duration, lasting(timedelta(seconds=10), _DAY)] | None = None
     """Time between two rounds of the check, at least `health.interval`."""
     node_use: tuple[NodeUse, ...] | None = None
-    """Use of the node while the check counts: `idle`, `busy`, or both."""
+    """Use of the node during which the check counts: `idle`, `busy`, or both."""
 
 
 class HealthProgramSpec(Model):
-    """A check of your own, beside ours: the check `program`. It runs as root outside of the jail."""
+    """Your own check, in addition to the built-in ones: the check `program`. It runs as root outside the jail."""
 
     script: Script
-    """Script for /bin/sh in the worker's container. Status 0: healthy. Any other: failed, and the first line that it
-    prints is the value in the reason. Do not start programs of the jail or of users in it: they would run as root."""
+    """Script for /bin/sh in the worker's container. Status 0 means healthy, any other status failure, with the first
+    printed line as the value in the reason. Do not start programs of the jail or of users in it: they would run as
+    root."""
     timeout: Annotated[Duration, lasting(timedelta(seconds=1), timedelta(seconds=50))] = timedelta(seconds=5)
     """Time until the script is killed, which is a failure."""
 
 
 class HealthSpec(Model):
-    """Quick checks of the nodes. A node that fails one takes no further job; running jobs end as usual."""
+    """Quick checks of the nodes. A node that fails one gets no further jobs; running jobs end as usual."""
 
     enabled: StrictBool = True
-    """Run the checks. With false, drains of earlier checks stay until you undrain their nodes."""
+    """Run the checks. If false, drains of earlier checks stay until you undrain their nodes."""
     interval: Annotated[Duration, lasting(timedelta(seconds=10), _HOUR)] = timedelta(minutes=1)
     """Time between two rounds on a node (HealthCheckInterval)."""
     node_states: tuple[HealthCheckNodeState, ...] = (HealthCheckNodeState.ANY,)
-    """Nodes on which rounds start (HealthCheckNodeState). Without drained nodes, no node undrains itself."""
+    """Nodes on which rounds start (HealthCheckNodeState). If drained nodes are left out, no node undrains itself."""
     spread: StrictBool = True
-    """Spread the rounds of all nodes over the interval, in place of one moment for all (HealthCheckNodeState=CYCLE)."""
+    """Spread the rounds of the nodes over the interval, instead of starting them all at once
+    (HealthCheckNodeState=CYCLE)."""
     timeout: Annotated[
         Duration, lasting(timedelta(seconds=2), timedelta(seconds=50), why="slurmd ends a round after 60 s.")
     ] = timedelta(seconds=10)
-    """Time of a round in all. A program of a check has half of it; one that takes longer is a failure."""
+    """Total time of a round. A program of a check gets half of it; taking longer is a failure."""
     checks: dict[HealthCheck, CheckSpec] = Field(default_factory=dict)
-    """Changes of checks by their names (docs/health-checks.md)."""
+    """Changes to checks, by name (docs/health-checks.md)."""
     program: HealthProgramSpec | None = None
-    """A check of your own. Default: none."""
+    """Your own check. Default: none."""
     long_checks: dict[LongCheck, LongCheckSpec] = Field(default_factory=dict)
-    """Long checks, by their names (docs/long-checks.md): jobs on idle nodes. Default: none."""
+    """Long checks, by name (docs/long-checks.md): jobs on idle nodes. Default: none."""
     verify_new_nodes: StrictBool = False
-    """Keep new nodes drained until each long check of one node has passed there once, by its schedule. Default:
+    """Keep new nodes drained until all long checks of one node have passed there once, on their schedules. Default:
     false."""
 
 
@@ -138,11 +139,12 @@ def _check_problems(name: HealthCheck, check: CheckSpec, health: HealthSpec) -> 
     if known(check.limit) and check.limit is not None and defaults.bound is Bound.NONE:
         yield Problem(f"{path}.limit", "has no effect: the check compares no number. Remove it.")
     if known(check.limit) and check.limit is not None and defaults.bound is Bound.EXACT:
-        yield Problem(f"{path}.limit", "is ours: the node set's gpus.count. Remove it.")
+        yield Problem(f"{path}.limit", "is fixed: it is the node set's gpus.count. Remove it.")
     if defaults.shared and known(check.action) and check.action not in {None, HealthAction.LOG}:
         yield Problem(
             f"{path}.action",
-            f'got "{check.action}", "log" is allowed: one outage would fail the check on all nodes and drain them.',
+            f'got "{check.action}", but only "log" is allowed: one outage would fail the check on all nodes and drain '
+            "them.",
         )
     if known(check.node_use) and check.node_use == ():
         yield Problem(f"{path}.node_use", 'empty. Name "idle", "busy" or both, or set "enabled" to false.')
@@ -157,5 +159,5 @@ def _check_problems(name: HealthCheck, check: CheckSpec, health: HealthSpec) -> 
 
 
 def merged_checks(health: HealthSpec) -> Mapping[HealthCheck, CheckSpec]:
-    """Return the changes of every check, empty ones for those that the spec does not name."""
+    """Return the changes to every check, empty for checks that the spec does not name."""
     return {name: health.checks.get(name, CheckSpec()) for name in HealthCheck}

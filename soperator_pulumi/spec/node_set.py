@@ -1,4 +1,4 @@
-"""Node sets: groups of equal worker pods, each a Slurm node."""
+"""Node sets: groups of equal worker pods, which are Slurm nodes."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -22,19 +22,19 @@ MIB_PER_GIB = 1024
 _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 
 _ROOM_SHARE, _LEAST_ROOM_MIB, _MOST_ROOM_MIB, _MOST_ROOM_SHARE = 32, 64, 1024, 4
-"""Room in a pod for slurmd and what it starts: a 32nd of the memory, from 64 MiB to 1 GiB, and never more than a
-quarter. With Slurm 24.11 slurmd and the start's helpers use 24 MiB (measured, cgroup v2, without jobs); health checks
-and hooks run as well. slurmstepd counts to its job."""
+"""Memory of a pod left for slurmd and what it starts: a 32nd of the memory, from 64 MiB to 1 GiB, and never more than
+a quarter. With Slurm 24.11, slurmd and the helpers of its start use 24 MiB (measured, cgroup v2, without jobs); health
+checks and hooks need memory as well. slurmstepd counts towards its job."""
 
 FEWEST_PROCESSES = 64
-"""Smallest limit of a user's processes: fewer are not enough for a login or a job of any use."""
+"""Smallest limit of a user's processes: with fewer, no login and no useful job is possible."""
 
 NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
-"""Topology file of NCCL in jobs, and the variable by which NCCL finds it (NCCL's manual, Environment Variables)."""
+"""Topology file of NCCL in jobs; NCCL finds it by a variable (NCCL's manual, Environment Variables)."""
 
 MAX_NAME = 52
-"""Length of a label, 63, less the ten characters and `-` that Kubernetes adds to a StatefulSet's name in it."""
+"""Length of a label, 63, minus the ten characters and the `-` that Kubernetes appends to a StatefulSet's name."""
 
 _WITH_PODS = {
     "accounting": "slurmdbd's pod has this name",
@@ -46,7 +46,7 @@ _WITH_PODS = {
     "metrics": "the exporter's pod has this name",
     "rest": "the REST API's pods have this name",
 }
-"""Names of StatefulSets of the cluster's own: their pods have the names of nodes."""
+"""Names of the cluster's own StatefulSets, whose pods would be named like nodes."""
 
 RESERVED = {
     **_WITH_PODS,
@@ -64,49 +64,50 @@ NodeSetName = Annotated[
 
 
 class NodeSetSpec(Scheduled, Devices):
-    """Equal worker pods. Pod, host and Slurm node are `<name>-<ordinal>`."""
+    """Equal worker pods. Pod, host and Slurm node have the same name, `<name>-<ordinal>`."""
 
     name: NodeSetName
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: Annotated[int, whole(0)] = 1
-    """Number of nodes. 0 keeps the node set without nodes."""
+    """Number of nodes. 0 keeps the node set, but without nodes."""
     cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
     """CPUs of a node that Slurm schedules."""
     memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
-    for slurmd, so that jobs within their limits cannot end it. With `pod_resources` Slurm schedules all of it."""
+    for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
     partitions: tuple[SlurmName, ...] = ("main",)
-    """Partitions of the nodes. A partition that is not declared has defaults."""
+    """Partitions of the nodes. A partition that is not declared has default settings."""
     features: tuple[SlurmName, ...] = ()
-    """Slurm features of the nodes besides the node set's name, for `--constraint`."""
+    """Slurm features of the nodes in addition to the node set's name, for `--constraint`."""
     pod_resources: PodResources | None = None
     """CPU and memory of the slurmd container. Default: requests and limits of exactly `cpus` and `memory_gib`, for a
-    Guaranteed pod: when a machine's memory is out, the kernel kills slurmd last."""
+    Guaranteed pod: if a machine runs out of memory, the kernel kills slurmd last."""
     networks: tuple[NetworkName, ...] = ()
-    """Networks of the pods besides the pod network: names of existing NetworkAttachmentDefinitions, as `default/rail-0`
-    where their namespace is not the cluster's. Multus gives a pod an interface for each, from `net1` on. Addresses of
-    nodes in Slurm stay those of the pod network. Default: none."""
+    """Networks of the pods in addition to the pod network: names of existing NetworkAttachmentDefinitions, as
+    `default/rail-0` if their namespace is not the cluster's. Multus gives a pod an interface per network, starting with
+    `net1`. Addresses of nodes in Slurm stay those of the pod network. Default: none."""
     environment: Environment = Field(default_factory=dict)
-    """Environment variables of jobs on the nodes, such as settings of NCCL, by name. A variable that a user or a job
+    """Environment variables of jobs on the nodes, by name, such as settings of NCCL. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
     nccl_topology: NcclTopology | None = None
-    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find by
-    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL looks
-    for itself."""
+    """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find through
+    `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL detects
+    the topology."""
     max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] | None = None
     """Processes and threads of a user in jobs on a node (RLIMIT_NPROC; the kernel counts all pods of a machine
-    together). Default: 256 a CPU, at least 4096."""
+    together).
+    Default: 256 per CPU, at least 4096."""
     lock_memory: StrictBool | None = None
-    """Let jobs lock all of their memory (RLIMIT_MEMLOCK), as RDMA needs. The container then starts with the capability
-    SYS_RESOURCE, and gives it up before slurmd starts. Default: where the nodes have `rdma`."""
+    """Let jobs lock all their memory (RLIMIT_MEMLOCK), which RDMA needs. The container then starts with the capability
+    SYS_RESOURCE, and drops it before slurmd starts. Default: if the nodes have `rdma`."""
     ready_timeout_seconds: Annotated[int, whole(1, 86_400)] = 600
-    """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine of
+    """Time in seconds for new nodes to join Slurm. Default: 10 minutes, enough for a large image and a new machine in
     most clouds."""
     max_unready: Share = Share(0)
     """Nodes that may be missing after that time: a number, or a percentage of the node set, rounded down. The
     deployment reports them and succeeds. Default: none."""
     wait_until_ready: StrictBool = True
-    """Wait for new nodes. With false, pods that need a machine from an autoscaler first do not fail the deployment."""
+    """Wait for new nodes. If false, pods that first need a machine from an autoscaler do not fail the deployment."""
     drain: DrainSpec = DrainSpec()
     """Drain of nodes before their pods are deleted."""
     rolling_update: RollingUpdateSpec = RollingUpdateSpec()
@@ -114,18 +115,18 @@ class NodeSetSpec(Scheduled, Devices):
 
     @property
     def locks_memory(self) -> bool:
-        """Let jobs lock memory."""
+        """True if jobs may lock memory."""
         return self.rdma is not None if self.lock_memory is None else self.lock_memory
 
     @property
     def job_environment(self) -> dict[str, str]:
-        """Variables of jobs that have no value of their own for them."""
+        """Variables that jobs get, unless they have set their own values."""
         topology = {} if self.nccl_topology is None else {NCCL_TOPOLOGY_VARIABLE: NCCL_TOPOLOGY_PATH}
         return {**self.environment, **topology}
 
     @property
     def process_limit(self) -> int:
-        """Processes and threads of a user on a node."""
+        """Number of processes and threads of a user on a node."""
         if self.max_processes is not None:
             return self.max_processes
         return max(_PROCESSES, self.cpus * _PROCESSES_PER_CPU)
@@ -165,7 +166,7 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
 
 
 def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield variables of jobs that somebody else sets as well."""
+    """Yield variables of jobs that another part of the cluster sets as well."""
     for index, node_set in enumerate(node_sets):
         if not known(node_set.environment, node_set.nccl_topology):
             continue
@@ -178,7 +179,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
     if len(name) > MAX_NAME:
         yield Problem(
             path,
-            f'got "{name}", {len(name)} characters long; {MAX_NAME} at most are allowed, as Kubernetes labels the pods '
+            f'got "{name}", {len(name)} characters long; at most {MAX_NAME} are allowed, as Kubernetes labels the pods '
             "with the name, a '-' and ten more characters, and a label has 63. Shorten it.",
         )
     if name in RESERVED:
@@ -189,7 +190,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
-    """Yield names that are also a node of another set, and features that would move nodes to one."""
+    """Yield names that are also a node of another set, and features that would move nodes into another set."""
     if known(node_set.name):
         base, _, ordinal = node_set.name.rpartition("-")
         if ordinal.isdecimal() and base in first_with:

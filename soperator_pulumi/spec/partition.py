@@ -13,14 +13,15 @@ from soperator_pulumi.spec.validation.partial import known
 
 
 class PartitionSpec(Model):
-    """A queue, of the nodes of all node sets that name it."""
+    """A queue with the nodes of all node sets that name it."""
 
     name: SlurmName
     """Name of the partition, for `--partition`."""
     default: StrictBool = False
-    """Partition of jobs that name none. Default: the first partition."""
+    """Use it for jobs that name no partition. Default: the first partition."""
     options: PartitionOptions = Field(default_factory=dict)
-    """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's own."""
+    """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's
+    options."""
 
 
 def all_partitions(
@@ -28,7 +29,7 @@ def all_partitions(
 ) -> tuple[PartitionSpec, ...]:
     """Return the partitions in Slurm's order: the declared ones, then those that only node sets name.
 
-    Exactly one is the default: the declared one, else the first.
+    Exactly one is the default: the one declared so, or else the first.
     """
     named = dict.fromkeys(name for node_set in node_sets for name in node_set.partitions)
     missing = named.keys() - {partition.name for partition in declared}
@@ -64,6 +65,6 @@ def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec
         elif known(node_sets, *named_by_sets) and partition.name not in reachable:
             yield Problem(
                 f"{path}.name",
-                f'"{partition.name}" is named by no node set. Add it to the partitions of a node set, or remove it.',
+                f'got "{partition.name}", but no node set names it. Add it to the partitions of one, or remove it.',
             )
         first_with.setdefault(partition.name, index)

@@ -1,4 +1,4 @@
-"""REST API: slurmrestd, by which programs submit and query jobs over HTTP."""
+"""REST API: slurmrestd, through which programs submit and query jobs over HTTP."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,18 +29,18 @@ class RestTlsSpec(Model):
 
 
 class RestLimitsSpec(Model):
-    """Limits of the REST API, kept by the proxy before slurmrestd, in each of its pods."""
+    """Limits of the REST API, enforced by the proxy in front of slurmrestd, per pod."""
 
     body_kib: Annotated[int, whole(16, 16_384)] = 1024
-    """Size of a request's body in KiB: larger ones are refused with 413. Default: 1024."""
+    """Size of a request's body in KiB: larger requests are refused with 413. Default: 1024."""
     connections: Annotated[int, whole(1, 10_000)] = 100
-    """Connections of all clients together: more wait. Default: 100."""
+    """Connections of all clients together; further ones wait. Default: 100."""
     connections_per_client: Annotated[int, whole(1, 10_000)] = 20
-    """Connections of one address: more are closed. Default: 20."""
+    """Connections of one address; further ones are closed. Default: 20."""
     requests_per_client: Annotated[int, whole(1, 100_000)] = 200
-    """Requests of one address in 10 seconds: more are refused with 429. Default: 200."""
+    """Requests of one address in 10 seconds; further ones are refused with 429. Default: 200."""
     request_seconds: Annotated[int, whole(1, 600)] = 10
-    """Time for a whole request to arrive, after which it is refused with 408. Default: 10."""
+    """Time in seconds for a whole request to arrive, after which it is refused with 408. Default: 10."""
 
 
 class RestSpec(Scheduled):
@@ -55,17 +55,17 @@ class RestSpec(Scheduled):
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect. Default: none."""
     allowed_namespaces: tuple[DnsLabel, ...] = ()
-    """Namespaces whose pods may connect; the cluster's own name opens it for jobs and sessions. Default: none, so that
-    only `kubectl port-forward` reaches it."""
+    """Namespaces whose pods may connect; the cluster's own name admits jobs and sessions. Default: none, so that only
+    `kubectl port-forward` reaches it."""
     tls: RestTlsSpec | None = None
-    """Certificate. Default: none, tokens and jobs pass unencrypted."""
+    """Certificate. Default: none; tokens and jobs are sent unencrypted."""
     max_token_lifetime: TokenLifetime = timedelta(days=1)
-    """Longest life of a token that a user may ask for. Default: 1d."""
+    """Longest lifetime of a token that a user may request. Default: 1d."""
     key_version: Annotated[int, whole(1, 1_000_000)] = 1
-    """Number of the key that signs tokens. Another number makes another key (or reads your changed Secret again), and
-    every token of before is refused."""
+    """Number of the key that signs tokens. Another number generates another key (or reads your changed Secret again),
+    and all earlier tokens are refused."""
     limits: RestLimitsSpec = RestLimitsSpec()
-    """Limits by which no client harms another."""
+    """Limits that keep clients from harming each other."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="100m", memory="128Mi"), limits=ResourceAmounts(memory="1Gi")
     )
@@ -80,7 +80,7 @@ def problems(rest: RestSpec | None, *, has_image: bool) -> Iterator[Problem]:
     if known(rest.allowed_sources) and opened and not rest.allowed_sources:
         yield Problem(
             "rest.allowed_sources",
-            f"empty, but rest.service is {rest.service}: nobody could connect. "
+            f"empty, but rest.service is {rest.service}: no one could connect. "
             'List the addresses that may, such as ["10.0.0.0/8"].',
         )
     if not has_image:

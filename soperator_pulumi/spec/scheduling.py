@@ -36,19 +36,19 @@ class Toleration(Model):
     """A taint of machines that the pods tolerate, as in a pod's `tolerations`."""
 
     key: LabelKey | None = None
-    """The taint's key. Left out, with operator Exists: every taint."""
+    """The taint's key. Without it, and with operator Exists: every taint."""
     operator: TolerationOperator = TolerationOperator.EQUAL
     """Comparison of key and value."""
     value: LabelValue | None = None
     """The taint's value, with operator Equal."""
     effect: TaintEffect | None = None
-    """The taint's effect. Left out: every effect."""
+    """The taint's effect. Without it: every effect."""
     toleration_seconds: Annotated[int, whole(0)] | None = None
-    """Seconds that a pod stays after a NoExecute taint appears. Left out: for ever."""
+    """Seconds that a pod stays after a NoExecute taint appears. Without it: for ever."""
 
 
 def problems(scheduled: "Scheduled", path: str) -> Iterator[Problem]:
-    """Yield problems of tolerations that Kubernetes would refuse."""
+    """Yield tolerations that Kubernetes would refuse."""
     for index, toleration in enumerate(scheduled.tolerations):
         where = f"{path}.tolerations[{index}]"
         exists = toleration.operator is TolerationOperator.EXISTS
@@ -64,7 +64,7 @@ def problems(scheduled: "Scheduled", path: str) -> Iterator[Problem]:
 
 
 def _affinity(value: object) -> dict[str, Any]:
-    """Check the outer shape. Kubernetes checks the terms."""
+    """Check the outer structure. Kubernetes checks the terms."""
     wanted = f"needs a mapping as in a pod's `affinity`, with the keys {', '.join(_AFFINITIES)}"
     if not isinstance(value, Mapping):
         raise refused(f"{wanted}.")
@@ -96,7 +96,7 @@ Affinity = Annotated[
         }
     ),
 ]
-"""A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase."""
+"""A pod's `affinity` as in a Kubernetes manifest, with keys in camelCase."""
 
 
 class Scheduled(Model):
@@ -107,6 +107,6 @@ class Scheduled(Model):
     tolerations: tuple[Toleration, ...] = ()
     """Taints that the pods tolerate. Default: none."""
     affinity: Affinity | None = None
-    """A pod's `affinity` as a Kubernetes manifest has it, keys in camelCase. Default: the role's own."""
+    """A pod's `affinity` as in a Kubernetes manifest, with keys in camelCase. Default: the role's own."""
     priority_class: ObjectName | None = None
     """Name of an existing PriorityClass. Default: the cluster's own default priority."""

@@ -1,4 +1,4 @@
-"""Keys of the cluster: generated, or in existing Secrets. No value of a secret is part of a spec."""
+"""Keys of the cluster, generated or in existing Secrets. A spec never contains the value of a secret."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ class SshHostKeyRef(SecretRef):
 
 
 class JwtKeyRef(SecretRef):
-    """A Secret that holds the key which signs tokens of the REST API: at least 32 bytes."""
+    """A Secret that holds the key that signs tokens of the REST API: at least 32 bytes."""
 
     key: SecretKey = "jwt.key"
     """Key in the Secret's data. Default: jwt.key."""
@@ -47,11 +47,12 @@ class SecretsSpec(Model):
     munge_key: MungeKeyRef | None = None
     """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random letters and digits."""
     munge_key_version: Annotated[int, whole(1, 1_000_000)] = 1
-    """Number of the generated munge key. Another number makes another key, which all daemons use from then on while
-    jobs run."""
+    """Number of the generated munge key. Another number generates another key, which all daemons then start to use
+    while jobs run."""
     ssh_host_key: SshHostKeyRef | None = None
     """The login nodes' host key. Default: a generated ed25519 key."""
     ssh_host_key_version: Annotated[int, whole(1, 1_000_000)] = 1
-    """Number of the generated host key. Another number makes another key, which users' ssh clients have to be told."""
+    """Number of the generated host key. Another number generates another key, which users' ssh clients must be
+    given."""
     jwt_key: JwtKeyRef | None = None
-    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` has its number."""
+    """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` is its number."""

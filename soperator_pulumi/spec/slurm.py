@@ -13,17 +13,17 @@ from soperator_pulumi.spec.validation.base import Model, whole
 MAX_NODES = 65_536
 
 _HOSTS_IN_A_LIST = 4096
-"""Hosts that a list may have at least, however few nodes there are: each task of an arbitrary layout (srun -m) is one.
-They cost some 0.3 s of slurmctld (7.7 s for 100,000, measured with 24.11)."""
+"""Smallest limit for the hosts in a list, for small clusters too: every task of an arbitrary layout (srun -m) is a host
+there. Expanding them costs slurmctld some 0.3 s (7.7 s for 100,000, measured with 24.11)."""
 
 
 class Constrain(StrEnum):
-    """Enforcement of the CPUs and memory of jobs."""
+    """Enforcement of jobs' CPU and memory limits."""
 
     CGROUP = "cgroup"
-    """By the kernel. Needs machines where slurmd can create cgroups, or slurmd does not start. slurmd counts a
-    machine's CPUs from the first (measured), so jobs of two worker pods on one machine share CPUs: give each worker a
-    machine of its own."""
+    """By the kernel. Needs machines on which slurmd can create cgroups; otherwise slurmd does not start. slurmd counts
+    a machine's CPUs from the first one (measured), so jobs of two worker pods on one machine share CPUs: give every
+    worker its own machine."""
     NONE = "none"
     """None: a job can use all resources of the pod. For trials, and for machines without usable cgroups."""
 
@@ -32,25 +32,26 @@ class SlurmSpec(Model):
     """Settings of Slurm for the whole cluster."""
 
     version: Literal["24.11", "26.05"] = "24.11"
-    """Version of Slurm in the images. A later one upgrades a running cluster; an earlier one is refused there."""
+    """Version of Slurm in the images. A later version upgrades a running cluster; an earlier one is refused then."""
     constrain: Constrain = Constrain.CGROUP
-    """Enforcement of the CPUs and memory of jobs. Default: by cgroups; without them workers do not start."""
+    """Enforcement of jobs' CPU and memory limits. Default: by cgroups; workers do not start on machines without
+    them."""
     max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096
-    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; each costs room in slurmctld's
-    tables."""
+    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; every node takes room in
+    slurmctld's tables."""
     max_jobs_per_user: Annotated[int, whole(1)] = 5000
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
-    MaxJobCount, so that no single user keeps the others from submitting."""
+    MaxJobCount, so that no single user prevents others from submitting."""
     max_environment_kib: Annotated[int, whole(16)] = 1024
     """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
     half of what Linux gives a program."""
     extra: SlurmConfExtra = Field(default_factory=dict)
-    """Further parameters of slurm.conf, checked against Slurm's own. They replace our defaults. Parameters on which the
-    cluster is built are refused."""
+    """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
+    on which the cluster is built are refused."""
 
     @property
     def hosts_in_a_list(self) -> int:
-        """The number of hosts that a list of a user may have: slurmctld makes all names while everybody waits."""
+        """Number of hosts that a user's list may have: slurmctld builds all names while other requests wait."""
         return max(self.max_nodes, _HOSTS_IN_A_LIST)
 
 
@@ -60,5 +61,5 @@ class ControllerSpec(Scheduled):
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="4Gi")
     )
-    """Resources of the slurmctld container. Default: half a CPU and 1 GiB, at most 4 GiB of memory, and no limit of
-    CPU: a throttled controller delays every job."""
+    """Resources of the slurmctld container. Default: half a CPU and 1 GiB, at most 4 GiB of memory, and no CPU limit: a
+    throttled controller delays every job."""

@@ -1,8 +1,8 @@
 """Parameters of slurm.conf in Slurm 24.11 and 26.05, and those that a spec may not set.
 
-Listed are parameters that slurm.conf(5) of 24.11.5 or 26.05.3 documents and its parser takes (`slurm_conf_options` and
-`_parse_partitionname` in src/common/read_config.c), with the parser's types. Slurm ignores the case of names; the
-spelling is Slurm's.
+The table has the parameters that slurm.conf(5) of 24.11.5 or 26.05.3 documents and its parser accepts
+(`slurm_conf_options` and `_parse_partitionname` in src/common/read_config.c), with the parser's types. Slurm ignores
+the case of names; the spelling is Slurm's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from soperator_pulumi.errors import Problem
 
 
 class Kind(Enum):
-    """Values that Slurm's parser takes."""
+    """Types of values that Slurm's parser accepts."""
 
     NUMBER = "a whole number without a unit, or UNLIMITED"
     BOOLEAN = "YES or NO"
@@ -36,7 +36,7 @@ _SINCE_26_05 = _table(
 )
 
 _UNTIL_24_11 = _table(numbers="", booleans="", texts="FrontendName JobContainerType")
-"""JobContainerType became NamespaceType. 26.05 takes the old name with a warning."""
+"""JobContainerType became NamespaceType. 26.05 accepts the old name with a warning."""
 
 _PARTITION_OPTIONS_SINCE_26_05 = _table(numbers="", booleans="", texts="Exclusive Topology")
 
@@ -101,32 +101,32 @@ PARTITION_OPTIONS = (
 """Options of a PartitionName line in either version, with their kinds."""
 
 VERSIONS = ("24.11", "26.05")
-"""Versions of Slurm, the oldest first."""
+"""Versions of Slurm, starting with the oldest."""
 
 API_VERSIONS: Mapping[str, tuple[str, ...]] = {
     "24.11": ("v0.0.40", "v0.0.41", "v0.0.42"),
     "26.05": ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"),
 }
-"""Versions of the API that slurmrestd answers, by that of Slurm (measured)."""
+"""Versions of the API that slurmrestd answers, by Slurm version (measured)."""
 
 _ONLY_IN = {
     **dict.fromkeys((*_SINCE_26_05, *_PARTITION_OPTIONS_SINCE_26_05), "26.05"),
     **dict.fromkeys(_UNTIL_24_11, "24.11"),
 }
-"""Version of the names that one version alone has."""
+"""Version of the names that only one version has."""
 
 
 def newer_names(settings: Mapping[str, object], version: str) -> list[str]:
-    """Return the names that a version has and an older one does not."""
+    """Return the names that a version has and older versions do not."""
     return [name for name in settings if _ONLY_IN.get(name) == version] if version != VERSIONS[0] else []
 
 
 def version_problems(settings: Mapping[str, object], version: str, path: str) -> Iterator[Problem]:
-    """Yield the problems of settings that another version has."""
+    """Yield settings that only another version has."""
     for name in settings:
         only = _ONLY_IN.get(name, version)
         if only != version:
-            text = f'Slurm {version} has no such setting, and {only} has. Remove it, or set slurm.version to "{only}".'
+            text = f'Slurm {version} has no such setting, but {only} has. Remove it, or set slurm.version to "{only}".'
             yield Problem(f"{path}.{name}", text)
 
 
@@ -134,33 +134,33 @@ def _reasons(names_by_reason: dict[str, str]) -> dict[str, str]:
     return {name.lower(): reason for reason, names in names_by_reason.items() for name in names.split()}
 
 
-_POWER = "is not supported yet: nodes on demand come with pods that Slurm starts and stops"
+_POWER = "is not supported yet: nodes on demand need pods that Slurm starts and stops"
 
 _X11 = "is not supported: for X11 forwarding slurmd runs xauth as the user outside the jail"
 
 OWNED_PARAMETERS = _reasons(
     {
-        'is ours: set the cluster\'s "name"': "ClusterName",
-        "is ours: set health, and a check of your own as health.program": """
+        'is managed: set the cluster\'s "name"': "ClusterName",
+        "is managed: set health, and your own check as health.program": """
         HealthCheckInterval HealthCheckNodeState HealthCheckProgram
         """,
-        "is ours: set slurm.max_nodes": "MaxNodeCount",
-        "is ours: it is rendered from node_sets and partitions": """
+        "is managed: set slurm.max_nodes": "MaxNodeCount",
+        "is managed: it is rendered from node_sets and partitions": """
         DownNodes FrontendName NodeName NodeSet PartitionName
         """,
-        "is ours: the pods, their volumes and Services are laid out for it": """
+        "is managed: the pods, their volumes and Services are laid out for it": """
         BackupAddr BackupController ControlAddr ControlMachine PluginDir SlurmUser SlurmctldAddr SlurmctldHost
         SlurmctldPidFile SlurmctldPort SlurmdPidFile SlurmdPort SlurmdSpoolDir SlurmdUser SrunPortRange
         StateSaveLocation TmpFS
         """,
-        "is ours: daemons log to their pod's output, where `kubectl logs` finds it": """
+        "is managed: daemons log to their pod's output, where `kubectl logs` finds it": """
         SlurmSchedLogFile SlurmSchedLogLevel SlurmctldLogFile SlurmdLogFile
         """,
-        "is ours: nodes get the files of slurm.conf's folder and no others": "Include",
-        "is ours: set slurm.constrain": "JobAcctGatherType ProctrackType TaskPlugin",
-        "is ours: select/cons_tres, the only one that takes dynamic nodes": "SelectType",
+        "is managed: nodes get only the files in slurm.conf's folder": "Include",
+        "is managed: set slurm.constrain": "JobAcctGatherType ProctrackType TaskPlugin",
+        "is managed: select/cons_tres, the only one that supports dynamic nodes": "SelectType",
         (
-            "is ours and must not be set: nodes that get their files from the controller would then silently ignore "
+            "is managed and must not be set: nodes that get their files from the controller would then silently ignore "
             "plugstack.conf and run jobs outside the jail (measured)"
         ): "PlugStackConfig",
         (
@@ -171,30 +171,30 @@ OWNED_PARAMETERS = _reasons(
             "task ends with TaskProlog failed status=127 (measured). For variables, set node_sets[].environment"
         ): "TaskProlog",
         _X11: "X11Parameters",
-        "is ours: the daemons know each other by the munge key; set secrets.munge_key for one of your own": """
+        "is managed: the daemons authenticate with the munge key; set secrets.munge_key for your own": """
         AuthAltParameters AuthAltTypes AuthInfo AuthType CredType
         """,
-        "is ours: jobs never run as root": "DisableRootJobs",
-        "is ours: set accounting": """
+        "is managed: jobs never run as root": "DisableRootJobs",
+        "is managed: set accounting": """
         AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost AccountingStorageParameters
         AccountingStoragePort AccountingStorageType AccountingStorageUser
         """,
-        "is ours: set accounting.enforce": "AccountingStorageEnforce",
-        "is ours: set accounting.store": "AccountingStoreFlags",
-        "is ours: it has the GPUs of node_sets[].gpus": "AccountingStorageTRES",
-        "must not be set: slurm.conf is readable for everybody, so it can hold no secret": """
+        "is managed: set accounting.enforce": "AccountingStorageEnforce",
+        "is managed: set accounting.store": "AccountingStoreFlags",
+        "is managed: it is rendered from node_sets[].gpus": "AccountingStorageTRES",
+        "must not be set: everyone can read slurm.conf, so it must not hold secrets": """
         AccountingStoragePass JobCompPass JobCompPassScript
         """,
-        "is ours: set node_sets[].gpus": "GresTypes",
-        "is not supported yet: it needs a file of its own beside slurm.conf": """
+        "is managed: set node_sets[].gpus": "GresTypes",
+        "is not supported yet: it needs its own file next to slurm.conf": """
         BurstBufferType NodeFeaturesPlugins TopologyPlugin
         """,
         (
-            "is not supported yet: it needs a file of its own beside slurm.conf, and job_container/tmpfs of 24.11.5 "
+            "is not supported yet: it needs its own file next to slurm.conf, and job_container/tmpfs of 24.11.5 "
             "ended in a container with ns base mount failed: Invalid argument (measured)"
         ): "JobContainerType",
         (
-            "is not supported yet: it needs a file of its own beside slurm.conf, and no namespace plugin of 26.05 has "
+            "is not supported yet: it needs its own file next to slurm.conf, and no namespace plugin of 26.05 has "
             "been tried in a container"
         ): "NamespaceType",
         _POWER: """
@@ -208,7 +208,7 @@ OWNED_PARAMETERS = _reasons(
 
 FORBIDDEN_ENTRIES = {
     "launchparameters": {
-        "disable_send_gids": "nodes do not know the users that are added inside the jail, and would refuse their jobs"
+        "disable_send_gids": "nodes do not know users that were added inside the jail, and would refuse their jobs"
     },
     "prologflags": {"x11": _X11},
 }
@@ -216,12 +216,12 @@ FORBIDDEN_ENTRIES = {
 
 OWNED_PARTITION_OPTIONS = _reasons(
     {
-        "is ours: set the partition's name": "PartitionName",
-        "is ours: name the partition in node_sets[].partitions": "Nodes",
-        "is ours: set the partition's default": "Default",
-        "is ours: jobs never run as root": "DisableRootJobs",
+        "is managed: set the partition's name": "PartitionName",
+        "is managed: name the partition in node_sets[].partitions": "Nodes",
+        "is managed: set the partition's default": "Default",
+        "is managed: jobs never run as root": "DisableRootJobs",
         "is the old name of OverSubscribe: use that": "Shared",
-        "is not supported yet: it names a topology of a file of its own": "Topology",
+        "is not supported yet: it names a topology in a separate file": "Topology",
         _POWER: "PowerDownOnIdle ResumeTimeout SuspendTime SuspendTimeout",
     }
 )

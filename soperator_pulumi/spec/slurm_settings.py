@@ -43,7 +43,7 @@ def _as_text(value: object) -> object:
 def settings_problems(
     settings: Mapping[str, object], table: Mapping[str, Kind], owned: Mapping[str, str]
 ) -> list[Problem]:
-    """Return the problems of settings, each with its key as path, without values: one may be a password."""
+    """Return the problems of settings, with the keys as paths, but never the values: one may be a password."""
     spelling = {name.lower(): name for name in table}
     seen: dict[str, str] = {}
     found = []
@@ -78,7 +78,7 @@ def _value_problem(value: object, kind: Kind) -> str | None:
 
 
 def _entry_problem(name: str, value: object) -> str | None:
-    """Return the problem of an entry of a comma-separated list, or None."""
+    """Return the problem of an entry in a comma-separated list; None if there is none."""
     forbidden = FORBIDDEN_ENTRIES.get(name, {})
     for entry in str(value).split(","):
         word = entry.partition("=")[0].strip().lower()
@@ -89,17 +89,17 @@ def _entry_problem(name: str, value: object) -> str | None:
 
 @dataclass(frozen=True)
 class _Settings:
-    """Annotation of a mapping of settings: names of a table, in any case, to values."""
+    """Annotation for a mapping of settings, whose names are in a table, in any case."""
 
     table: Mapping[str, Kind]
     owned: Mapping[str, str]
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check before pydantic, which would take no numbers and booleans."""
+        """Check before pydantic, which would not accept numbers and booleans."""
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the settings in Slurm's spelling. Other names may be the same in another case."""
+        """Describe the settings in Slurm's spelling. Other spellings differ only in case."""
         value = {"type": ["string", "number", "boolean"]}
         shapes = {kind: value | _shape(kind) for kind in Kind}
         names = {name: shapes[kind] for name, kind in self.table.items() if name.lower() not in self.owned}
@@ -116,13 +116,13 @@ class _Settings:
 
 
 def _shape(kind: Kind) -> dict[str, str]:
-    """Return the schema of a kind's text. JSON Schema has no patterns that ignore case."""
+    """Return the schema for text of a kind. JSON Schema has no case-insensitive patterns."""
     in_any_case = re.sub(r"[A-Z]", lambda letter: f"[{letter[0]}{letter[0].lower()}]", _SHAPES[kind].pattern)
     return {"description": f"{kind.value}."} | ({} if kind is Kind.TEXT else {"pattern": f"^(?:{in_any_case})$"})
 
 
 SlurmConfExtra = Annotated[dict[str, str], _Settings(PARAMETERS, OWNED_PARAMETERS)]
-"""Parameters of slurm.conf, in Slurm's spelling. Takes numbers and booleans as well."""
+"""Parameters of slurm.conf, in Slurm's spelling. Accepts numbers and booleans as well."""
 
 PartitionOptions = Annotated[dict[str, str], _Settings(PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)]
-"""Options of a partition line, in Slurm's spelling. Takes numbers and booleans as well."""
+"""Options of a partition line, in Slurm's spelling. Accepts numbers and booleans as well."""

@@ -18,7 +18,7 @@ MAX_GIB = 1_048_576
 
 
 class VolumeSpec(Model):
-    """A PersistentVolumeClaim: a new one, or an existing one."""
+    """A PersistentVolumeClaim, new or existing."""
 
     size_gib: Annotated[int, whole(1, MAX_GIB)]
     """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
@@ -27,9 +27,9 @@ class VolumeSpec(Model):
     existing_claim: Maybe[ObjectName] | None = None
     """Name of an existing claim in the namespace, which has its own size and class."""
     static_volume: Maybe[ObjectName] | None = None
-    """Name of the PersistentVolume of a new claim, where no class provisions volumes."""
+    """Name of the PersistentVolume of a new claim, if no class provisions volumes."""
     protect: StrictBool = True
-    """Refuse to delete a new claim from the stack, where `storage.keep` is true. Default: true; set false in the `up`
+    """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
 
 
@@ -39,8 +39,8 @@ class JailVolume(VolumeSpec):
     size_gib: Annotated[int, whole(1, MAX_GIB)] = 100
     """Size in GiB. Default: 100."""
     accept: dict[StorageProperty, AcceptReason] = Field(default_factory=dict)
-    """Findings of the storage's probe to accept, each with the reason. Default: none, so that a volume on which a jail
-    cannot live is refused before it is filled."""
+    """Findings of the storage's probe to accept, with the reasons. Default: none, so that an unsuitable volume is
+    refused before it is filled."""
 
 
 class StateVolume(VolumeSpec):
@@ -51,17 +51,17 @@ class StateVolume(VolumeSpec):
 
 
 class StorageSpec(Model):
-    """Data that outlives pods, besides the jail."""
+    """Data that outlives pods, in addition to the jail."""
 
     state: StateVolume = StateVolume()
     """slurmctld's state."""
     keep: StrictBool = True
-    """Protect the claims, the jail's too, and their namespace, and keep them in a `destroy`. Default: true; set false
-    only for trials."""
+    """Protect all claims, including the jail's, and their namespace, and keep them in a `destroy`. Default: true; set
+    it to false only for trials."""
 
 
 def problems(volumes: Mapping[str, VolumeSpec]) -> Iterator[Problem]:
-    """Yield problems between the fields of volumes, and of volumes that are one. `volumes` has them by their paths."""
+    """Yield problems between the fields of volumes, and volumes that are used twice. `volumes` has them by path."""
     for path, volume in volumes.items():
         for field in ("storage_class", "static_volume"):
             if _given(volume.existing_claim) and _given(getattr(volume, field)):
@@ -72,7 +72,7 @@ def problems(volumes: Mapping[str, VolumeSpec]) -> Iterator[Problem]:
     for (first, one), (second, other) in combinations(volumes.items(), 2):
         for field in ("existing_claim", "static_volume"):
             if isinstance(value := getattr(other, field), str) and value == getattr(one, field):
-                text = f'"{value}" is also that of {first}: each has files of its own at the top. Choose another one.'
+                text = f'"{value}" is also that of {first}, and both have files at its top level. Choose another.'
                 yield Problem(f"{second}.{field}", text)
 
 

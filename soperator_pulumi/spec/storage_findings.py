@@ -7,20 +7,20 @@ from soperator_pulumi.spec.validation.base import Matches
 
 
 class StorageProperty(StrEnum):
-    """A property of a volume that the probe tries out (docs/storage.md)."""
+    """A property of a volume that the probe tests (docs/storage.md)."""
 
     HARD_LINKS = "hard_links"
     """A second name of a file."""
     CASE = "case"
-    """Names that differ in case alone."""
+    """Names that differ only in case."""
     CHARACTERS = "characters"
-    """Any byte but / and NUL in names."""
+    """Any bytes except / and NUL in names."""
     UNLINK_OPEN = "unlink_open"
-    """Removed files stay for those who have them open."""
+    """Removed files stay for processes that have them open."""
     REPLACE_OPEN = "replace_open"
     """Readers of a replaced file keep the old one."""
     EXECUTION = "execution"
-    """Programs start from the volume, outside of views too."""
+    """Programs start from the volume, also outside of views."""
     FLOCK = "flock"
     """Locks of whole files."""
     RECORD_LOCKS = "record_locks"
@@ -28,7 +28,7 @@ class StorageProperty(StrEnum):
     SHARED_LOCKS = "shared_locks"
     """Locks between machines."""
     SHARED_MAP = "shared_map"
-    """Maps into memory that two processes write to."""
+    """Shared memory maps that two processes write to."""
     HARD_LINK_LIMIT = "hard_link_limit"
     """Many names of one file."""
     SYMLINK_LINKS = "symlink_links"
@@ -49,6 +49,6 @@ class StorageProperty(StrEnum):
 
 AcceptReason = Annotated[
     str,
-    Matches(r"\S[^\x00-\x1f]*\S", "needs the reason in one line, for whoever reads the stack next.", 200),
+    Matches(r"\S[^\x00-\x1f]*\S", "needs a reason in one line, for the next reader of the stack.", 200),
 ]
-"""Reason for which a finding does not count."""
+"""Reason why a finding does not matter."""

@@ -1,4 +1,4 @@
-"""Submounts: volumes inside the jail, at the same path for jobs and for logins."""
+"""Submounts: volumes inside the jail, at the same path in jobs and sessions."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -50,7 +50,7 @@ _HOST_FORBIDDEN = {
     "/var/lib/kubelet": "volumes and tokens of all pods",
     "/var/run": "sockets of the container runtime",
 }
-"""Directories of a machine closed to all jobs, with their content."""
+"""Directories of a machine that are closed to all jobs, with their content."""
 
 
 class SubmountRole(StrEnum):
@@ -67,31 +67,31 @@ class SubmountSpec(Model):
 
     path: AbsolutePath
     """Path in sessions and jobs, such as "/data". `/home`, `/tmp`, `/dev/shm` and (on workers) `/var/spool/slurmd`
-    replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these as the
-    user, so no working directory or output of a job can be there."""
+    replace the default volumes. A volume below `/opt` or `/usr/local` is for programs: slurmd cannot enter these
+    directories as the user, so no working directory or output of a job can be there."""
     roles: tuple[SubmountRole, ...] = (SubmountRole.LOGIN, SubmountRole.WORKER)
     """Pods with the submount. Default: ssh sessions and jobs."""
     read_only: StrictBool = False
     """Refuse all writes."""
     existing_claim: Maybe[ObjectName] | None = None
-    """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, as many pods mount it."""
+    """Name of a claim in the namespace, ReadWriteMany or ReadOnlyMany, because many pods mount it."""
     sub_path: SubPath | None = None
     """Directory of the claim to mount. Default: the whole claim."""
     host_path: AbsolutePath | None = None
     """Existing directory of the machine: a local disk, or a filesystem that all machines mount."""
     scratch_gib: Annotated[int, whole(1, MAX_GIB)] | None = None
-    """An empty directory on the machine's disk for each pod, of this size in GiB, gone with the pod."""
+    """An empty directory on the machine's disk per pod, of this size in GiB, deleted with the pod."""
     memory_gib: Annotated[float, number(0.001, 1_000_000, what="a number of GiB without a unit")] | None = None
-    """An empty directory in memory for each pod, of this size in GiB, gone with the pod. Its content counts as
-    memory of the pod."""
+    """An empty directory in memory per pod, of this size in GiB, deleted with the pod. Its content counts as memory of
+    the pod."""
 
 
 MAX_SUBMOUNTS = 64
 MAX_PATHS = 3000
-"""Characters of all paths together: the plugin and `jail-login` take 3,900 of arguments."""
+"""Most characters of all paths together: the plugin and `jail-login` accept arguments of 3,900 characters."""
 
 SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
-"""Fields of which a submount has exactly one."""
+"""Fields of which exactly one must be given."""
 
 _GIB = 1024**3
 
@@ -100,7 +100,7 @@ _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
     """Yield problems of single submounts, and between them."""
-    length = sum(len(each.path) for each in submounts if known(each.path))
+    length = sum(len(submount.path) for submount in submounts if known(submount.path))
     if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
         yield Problem(
             "jail.submounts",
@@ -137,18 +137,18 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
             yield Problem(
                 f"{path}.path",
                 f'"{own.path}" lies {inner} "{other.path}" of {where}: one would hide or depend on the other. '
-                "Choose paths beside each other.",
+                "Choose paths that do not contain each other.",
             )
             return
 
 
 DRIVER_PLACE = "/usr/local/nvidia"
-"""Place of a node's GPU driver in jobs."""
+"""Path of a node's GPU driver in jobs."""
 
 
 def driver_problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield submounts that the driver of the nodes would hide from jobs."""
-    if not any(known(each.gpus) and each.gpus is not None for each in node_sets):
+    """Yield submounts that the nodes' driver would hide from jobs."""
+    if not any(known(node_set.gpus) and node_set.gpus is not None for node_set in node_sets):
         return
     for index, submount in enumerate(submounts):
         path = submount.path
@@ -156,8 +156,8 @@ def driver_problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSe
         if of_jobs and known(path) and (path == DRIVER_PLACE or holds(DRIVER_PLACE, path)):
             yield Problem(
                 f"jail.submounts[{index}].path",
-                f'got "{path}", where jobs see the GPU driver of their node, which would hide it. Choose a place of '
-                'its own, such as "/usr/local/cuda".',
+                f'got "{path}", where jobs see the GPU driver of their node, which would hide it. Choose another '
+                'place, such as "/usr/local/cuda".',
             )
 
 
@@ -171,7 +171,7 @@ def _role_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
         yield Problem(f"{path}.roles", "names a role twice. Remove one.")
     elif submount.path == HOMES and len(roles) == 1:
         yield Problem(
-            f"{path}.roles", f"{HOMES} must be the same in sessions and in jobs. Name both roles, or leave roles out."
+            f"{path}.roles", f"{HOMES} must be the same in sessions and in jobs. Name both roles, or remove roles."
         )
     elif submount.path == SPOOL and roles != (SubmountRole.WORKER,):
         yield Problem(f"{path}.roles", f"{SPOOL} belongs to slurmd, which runs on workers only. Set [worker].")
@@ -191,7 +191,7 @@ def _source_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
 
 
 def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Problem]:
-    """Yield fields that do not fit the one kind of volume of a submount."""
+    """Yield fields that do not fit the kind of volume."""
     if kind != "existing_claim" and known(submount.sub_path) and submount.sub_path is not None:
         yield Problem(f"{path}.sub_path", f"given together with {kind}; it is for claims only. Remove it.")
     allowed = {
@@ -203,7 +203,7 @@ def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Pro
         reason = {
             HOMES: "must be the same on all nodes and outlive pods",
             SHARED_MEMORY: "is memory",
-            SPOOL: "is each node's own",
+            SPOOL: "belongs to a single node",
         }[submount.path]
         yield Problem(f"{path}.{kind}", f"does not fit {submount.path}, which {reason}. Give {' or '.join(allowed)}.")
     elif submount.read_only and kind in {"scratch_gib", "memory_gib"}:
@@ -226,13 +226,13 @@ def _host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
 
 
 _OURS_IN_THE_CLAIM = ("active", "home", "jobs", "meta", "trees")
-"""Directories of ours in the jail's volume."""
+"""Directories of this package in the jail's volume."""
 
 
 def claim_problems(
     submounts: tuple[SubmountSpec, ...], jail: VolumeSpec, others: Mapping[str, VolumeSpec]
 ) -> Iterator[Problem]:
-    """Yield submounts that would show our directories in the jail's volume, or another volume of the cluster.
+    """Yield submounts that would show reserved directories in the jail's volume, or another volume of the cluster.
 
     Args:
         submounts: Submounts of the jail.
@@ -251,15 +251,15 @@ def claim_problems(
         if claim == jail.existing_claim and known(submount.sub_path) and (not top or top in _OURS_IN_THE_CLAIM):
             yield Problem(
                 f"{where}.sub_path",
-                f'"{claim}" is also the claim of jail.storage, where {", ".join(_OURS_IN_THE_CLAIM)} are ours. '
-                'Name another directory of it, such as "data".',
+                f'"{claim}" is also the claim of jail.storage, where {", ".join(_OURS_IN_THE_CLAIM)} are reserved. '
+                'Name another directory in it, such as "data".',
             )
 
 
 def memory_problems(
     submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
 ) -> Iterator[Problem]:
-    """Yield volumes in memory that are too large for a pod, as whose memory they count."""
+    """Yield volumes in memory that are too large for their pods, as whose memory they count."""
     room = [
         (SubmountRole.WORKER, node_set.memory_gib, f"a node of node_sets[{index}]", f"node_sets[{index}].memory_gib")
         for index, node_set in enumerate(node_sets)
@@ -271,9 +271,9 @@ def memory_problems(
     reported: set[SubmountRole] = set()
     for role, pod_gib, pod, field in room:
         sizes = {
-            index: each.memory_gib
-            for index, each in enumerate(submounts)
-            if known(each.memory_gib, each.roles) and each.memory_gib is not None and role in each.roles
+            index: submount.memory_gib
+            for index, submount in enumerate(submounts)
+            if known(submount.memory_gib, submount.roles) and submount.memory_gib is not None and role in submount.roles
         }
         if sum(sizes.values()) >= pod_gib and role not in reported:
             reported.add(role)

@@ -12,8 +12,8 @@ from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
 
 _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
-"""Ids of people by Debian's policy (9.2.2): from 1000. 65534 is nobody, 65535 and 4294967295 are -1 of 16 and 32 bits,
-4294967294 is nobody elsewhere."""
+"""Ids of people according to Debian's policy (9.2.2): from 1000. 65534 is nobody, 65535 and 4294967295 are -1 in 16 and
+32 bits, 4294967294 is nobody on other systems."""
 
 _TAKEN_IDS = {
     64030: "slurm",
@@ -23,14 +23,16 @@ _TAKEN_IDS = {
     64034: "soperator-health",
     64035: "slurmexport",
 }
-"""Ids of our own in all images; 64030 is Debian's for slurm."""
+"""Ids that this project uses in all images; 64030 is Debian's for slurm."""
 
 
 def _account_id(value: int) -> int:
     if value in _TAKEN_IDS:
         raise refused(f"which is the id of {_TAKEN_IDS[value]}. Choose another one.")
     if not any(low <= value <= high for low, high in _ID_RANGES):
-        raise refused("needs a number from 1000 to 65533 or from 65536: lower ones are the system's, 65534 is nobody.")
+        raise refused(
+            "needs a number from 1000 to 65533 or from 65536: lower ids belong to the system, 65534 is nobody."
+        )
     return value
 
 
@@ -47,7 +49,7 @@ AccountId = Annotated[
 
 def _no_system_name(name: str) -> str:
     if name in SYSTEM_NAMES:
-        raise refused("which is a user or group of the system in every image. Choose another name.")
+        raise refused("which is a system user or group in every image. Choose another name.")
     return name
 
 
@@ -56,7 +58,7 @@ AccountName = Annotated[
     Matches(r"[a-z_][a-z0-9_-]*", "needs lower case letters, digits, '_' and '-', a letter or '_' first.", 32),
     AfterValidator(_no_system_name),
 ]
-"""Name of a user or group that Debian's useradd and groupadd take: 32 characters at most."""
+"""Name of a user or group that Debian's useradd and groupadd accept: at most 32 characters."""
 
 Shell = Annotated[
     str,
@@ -74,20 +76,20 @@ class GroupSpec(Model):
 
 
 class UserSpec(Model):
-    """A person who may log in and run jobs, with the home directory `/home/<name>`, made at the first login."""
+    """A person who may log in and run jobs, with the home directory `/home/<name>`, created at the first login."""
 
     name: AccountName
     """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
     uid: AccountId
-    """Id of the user, the same on all nodes, and owner of the files in the home directory: never change it."""
+    """Id of the user, the same on all nodes, which owns the files in the home directory: never change it."""
     gid: AccountId = Field(default_factory=lambda fields: int(fields["uid"]))
-    """Id of the user's own group, named after the user unless `groups` has the id. Default: the uid."""
+    """Id of the user's own group, which is named after the user unless `groups` has the id. Default: the uid."""
     groups: tuple[AccountName, ...] = ()
-    """Names of more groups, each declared in the cluster's `groups`."""
+    """Names of further groups, which must be in the cluster's `groups`."""
     ssh_keys: tuple[SshPublicKey, ...] = ()
     """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
     accounts: tuple[SlurmAccount, ...] = ()
-    """Accounts in the accounting database, the first one for jobs that name none. Default:
+    """Accounts in the accounting database; the first one is for jobs that name none. Default:
     accounting.default_account."""
     shell: Shell = "/bin/bash"
     """Login shell."""
@@ -125,7 +127,7 @@ def _twice(what: str, rows: list[tuple[str, int]], fields: tuple[str, str], plur
 
 
 def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iterator[Problem]:
-    """Yield collisions of users' own groups with each other and with declared ones."""
+    """Yield collisions of users' own groups with each other and with declared groups."""
     gids = [group.gid for group in groups]
     names = {group.name: index for index, group in enumerate(groups)}
     owners: dict[int, int] = {}
@@ -139,7 +141,7 @@ def _private_groups(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) 
             yield Problem(
                 f"users[{index}].gid",
                 f"{user.gid} is also the gid of users[{owners[user.gid]}]. "
-                "Give each user another one, or declare it in the groups of the cluster.",
+                "Give every user a different gid, or declare it in the groups of the cluster.",
             )
         owners.setdefault(user.gid, index)
         if known(user.name) and user.name in names:
@@ -158,5 +160,5 @@ SYSTEM_NAMES = frozenset(
     systemd-timesync tape tty users utmp uucp video voice www-data
     """.split()  # noqa: SIM905 one name a line would be a screen of nothing
 )
-"""Users and groups of Debian 13's base-passwd and of the packages in the images, which hide those of a spec. One set,
-as a user's own group has the user's name."""
+"""Users and groups of Debian 13's base-passwd and of the packages in the images, which would hide those of a spec. One
+set for both, as a user's own group has the user's name."""

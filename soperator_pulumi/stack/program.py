@@ -15,7 +15,7 @@ from soperator_pulumi.stack.stack_outputs import LiveStacks, StackOutputs, as_te
 
 if TYPE_CHECKING:
     from soperator_pulumi.platform import Platform
-    from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+    from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 
 Complete: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 """Returns the description of a cluster on this machine, from what the stack has and its `soperator:local`."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share

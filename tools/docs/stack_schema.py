@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
 from soperator_pulumi.stack import stack_config, stack_outputs
 from tools import paths

@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.jail import TarballSource
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SshHostKeyRef
 from soperator_pulumi.spec.slurm_settings import PartitionOptions, SlurmConfExtra

@@ -216,7 +216,7 @@ def _last_end(jobs: Collection[Job]) -> float | None:
 
 
 def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) -> dict[str, tuple[T, ...]]:
-    """Return the things that name nodes, by those of `names` that they name."""
+    """Return the things that name a node, for every node in `names` that has any."""
     found: dict[str, list[T]] = {}
     for thing, nodes in things:
         for name in names & nodes:

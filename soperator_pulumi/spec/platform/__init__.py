@@ -1,1 +1,1 @@
-"""Spec of the platform that Slurm stands on: one module a part, each a chart of another project."""
+"""Spec of the platform below Slurm: one module per part, which is a chart of another project."""

@@ -16,7 +16,7 @@ ChartVersion = Annotated[
     str,
     Matches(
         r"v?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?",
-        'needs one version of the chart, such as "1.21.2": a range would install another chart tomorrow.',
+        'needs an exact version of the chart, such as "1.21.2": a range may install another version tomorrow.',
     ),
 ]
 """A version by semver.org, not a range."""
@@ -42,50 +42,49 @@ OciUrl = Annotated[
 """Folder of charts in a registry."""
 
 IN_KUBERNETES = timedelta(minutes=15)
-"""Time for images of several GiB and for the webhooks of an operator."""
+"""Time for images of several GiB and for an operator's webhooks."""
 
 
 class ChartSource(Model):
-    """Place of charts: exactly one of repository, oci and folder."""
+    """Location of charts: exactly one of repository, oci and folder."""
 
     repository: RepositoryUrl | None = None
     """Address of a chart repository."""
     oci: OciUrl | None = None
-    """Folder of a registry with the charts by their names. Helm's login of this machine applies."""
+    """Folder in a registry that holds the charts under their names. This machine's Helm login applies."""
     folder: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Folder with the charts as `helm pull` saves them (`gpu-operator-v26.7.0.tgz`), or unpacked by their names."""
+    """Folder with the charts as saved by `helm pull` (`gpu-operator-v26.7.0.tgz`), or unpacked under their names."""
 
 
 class ChartPart(Model):
     """A part of a platform, installed by a chart."""
 
     OF_EXISTING: ClassVar[tuple[str, ...]] = ()
-    """Fields of the part that count with exists: true, as they describe what is there."""
+    """Fields of the part that still apply with exists: true, as they describe the existing installation."""
 
     exists: StrictBool = False
-    """Check an installation of somebody else's, and touch nothing: versions, definitions, settings on which jobs
-    depend."""
+    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on."""
     keep: StrictBool = False
-    """Keep what is installed, with its namespace, when the part leaves the stack: by a `destroy`, or by exists: true,
+    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
     which hands it over."""
     version: ChartVersion | None = None
-    """Version of the chart. Default: the tested one in the table of docs/platform.md."""
+    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
     source: ChartSource | None = None
-    """Place of the chart. Default: the project's own public one, or the platform's source."""
+    """Location of the chart. Default: the project's public location, or the platform's source."""
     namespace: DnsLabel | None = None
-    """Namespace of the chart. Default: the usual one of the project."""
+    """Namespace of the chart. Default: the project's usual namespace."""
     create_namespace: StrictBool = True
-    """Create the namespace. With false, it must exist with the labels of pod security."""
+    """Create the namespace. If false, it must exist, with the labels of pod security."""
     values: dict[str, Any] = Field(default_factory=dict)
-    """Values of the chart, merged over ours key by key; null removes one of ours. Unknown keys are refused."""
+    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
     unchecked_values: dict[str, Any] = Field(default_factory=dict)
-    """Values that the known keys of the tested version do not have, for another version of the chart."""
+    """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: Annotated[Duration, lasting(timedelta(seconds=30), timedelta(hours=6))] = IN_KUBERNETES
     """Time until all pods of the chart are ready. Default: 15m."""
 
 
 def source_problems(source: ChartSource | None, path: str) -> Iterator[Problem]:
-    """Yield the problem of a source that is no place, or several."""
+    """Yield the problem of a source that has no location, or several."""
     if source is None or not known(source, source.repository, source.oci, source.folder):
         return
     given = [name for name in ("repository", "oci", "folder") if getattr(source, name) is not None]
@@ -107,4 +106,4 @@ def problems(part: ChartPart, path: str) -> Iterator[Problem]:
 
 
 _OF_EVERY_EXISTING = ("exists", "keep")
-"""Fields that count with exists: true in every part: keep: true, then exists: true, hands a part over."""
+"""Fields that apply with exists: true in every part: keep: true followed by exists: true hands a part over."""

@@ -15,16 +15,16 @@ from soperator_pulumi.spec.validation.partial import known
 
 
 class CiliumMode(StrEnum):
-    """Relation of Cilium to the network of the Kubernetes."""
+    """Role of Cilium in the network of the Kubernetes."""
 
     OWN = "own"
-    """The only network of a Kubernetes without one: addresses from Cilium's own pool, tunnels between machines."""
+    """The only network of a Kubernetes that has none: addresses from Cilium's own pool, tunnels between machines."""
     CHAINED = "chained"
-    """Network policies on any network plugin that makes veth pairs, chained after it in a conflist of yours."""
+    """Network policies for any network plugin that creates veth pairs, chained after it in your own conflist."""
     EKS_CHAINED = "eks_chained"
-    """Network policies on the addresses of the AWS VPC CNI, which stays."""
+    """Network policies on top of the AWS VPC CNI, which keeps assigning addresses."""
     EKS = "eks"
-    """Addresses of the VPC without the AWS VPC CNI, which must be kept off the machines."""
+    """Addresses of the VPC without the AWS VPC CNI, which must not run on the machines."""
     GKE = "gke"
     """A GKE cluster without Dataplane V2."""
     AKS = "aks"
@@ -41,23 +41,23 @@ class ApiServerAddress(Model):
 
 
 class CiliumSpec(ChartPart):
-    """Cilium. A Kubernetes that has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius) takes exists: true."""
+    """Cilium. If the Kubernetes has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius), set exists: true."""
 
     OF_EXISTING: ClassVar[tuple[str, ...]] = ("namespace", "kube_proxy_replacement")
 
     mode: CiliumMode | None = None
-    """Relation to the network of the Kubernetes. Required unless exists: a wrong one cuts every pod off."""
+    """Role in the network of the Kubernetes. Required unless exists: a wrong mode disconnects every pod."""
     cni_config_map: ObjectName | None = None
     """ConfigMap in Cilium's namespace with the conflist (key `cni-config`) that ends with `cilium-cni`, for mode
     chained."""
     pod_cidr: Cidr | None = None
-    """Addresses of pods. Required in mode gke, where they are routed natively; in mode own, the pool of Cilium."""
+    """Addresses of pods. Required in mode gke, which routes them natively; in mode own, Cilium's pool."""
     kube_proxy_replacement: ApiServerAddress | None = None
     """Replace kube-proxy, which must be off. Default: keep kube-proxy."""
     hubble: StrictBool = True
-    """Show flows by Hubble's relay: `hubble observe --verdict DROPPED` names the policy's victim."""
+    """Show flows through Hubble's relay: `hubble observe --verdict DROPPED` lists packets that a policy dropped."""
     monitors: StrictBool | None = None
-    """Have Prometheus scrape Cilium. Default: where the platform has kube_prometheus_stack."""
+    """Let Prometheus scrape Cilium. Default: if the platform has kube_prometheus_stack."""
 
 
 def problems(cilium: CiliumSpec, path: str) -> Iterator[Problem]:
@@ -66,13 +66,11 @@ def problems(cilium: CiliumSpec, path: str) -> Iterator[Problem]:
     if not known(mode, cilium.exists) or cilium.exists:
         return
     if mode is None:
-        modes = ", ".join(f'"{each}"' for each in CiliumMode)
-        yield Problem(
-            f"{path}.mode", f"missing. Choose one of {modes}, or set exists: true for a Cilium that is there."
-        )
+        modes = ", ".join(f'"{mode}"' for mode in CiliumMode)
+        yield Problem(f"{path}.mode", f"missing. Choose one of {modes}, or set exists: true if Cilium is installed.")
     if known(cilium.cni_config_map) and (mode is CiliumMode.CHAINED) != (cilium.cni_config_map is not None):
         text = "missing: mode chained reads the conflist from it. Give its name."
-        other = "given without mode chained, which alone reads it. Remove it."
+        other = "given without mode chained, the only one that reads it. Remove it."
         yield Problem(f"{path}.cni_config_map", text if mode is CiliumMode.CHAINED else other)
     if known(cilium.pod_cidr) and mode is CiliumMode.GKE and cilium.pod_cidr is None:
         yield Problem(

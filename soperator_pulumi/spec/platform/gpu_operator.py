@@ -12,7 +12,7 @@ from soperator_pulumi.spec.types.names import ObjectName, ResourceName
 from soperator_pulumi.spec.validation.base import Matches
 
 JOB_MAPPING = "/var/lib/dcgm-exporter/job-mapping"
-"""Directory of the files that name the job of each GPU, as in the documentation of dcgm-exporter."""
+"""Directory of the files that name the jobs of GPUs, as in the documentation of dcgm-exporter."""
 
 DriverVersion = Annotated[
     str, Matches(r"[0-9]+\.[0-9]+(\.[0-9]+)?(-[A-Za-z0-9.-]+)?", 'needs a version of the driver, such as "595.91.07".')
@@ -26,43 +26,43 @@ class DriverSource(StrEnum):
     OPERATOR = "operator"
     """The GPU Operator builds and loads it."""
     MACHINE_IMAGE = "machine_image"
-    """The image of the machines has it: GPU images of EKS, GKE, AKS and Nebius."""
+    """It is part of the machines' image: GPU images of EKS, GKE, AKS and Nebius."""
 
 
 class MigStrategy(StrEnum):
-    """Names of the resources of MIG devices."""
+    """Naming of the resources of MIG devices."""
 
     SINGLE = "single"
-    """All MIG devices of a machine are of one profile, under the name of whole GPUs."""
+    """All MIG devices of a machine have the same profile, and the resource name of whole GPUs."""
     MIXED = "mixed"
-    """Each profile is a resource, such as `nvidia.com/mig-1g.10gb`."""
+    """Every profile is a resource, such as `nvidia.com/mig-1g.10gb`."""
 
 
 class GpuOperatorSpec(ChartPart):
-    """NVIDIA's GPU Operator. A changed driver never reaches a machine by itself: docs/platform.md has the procedure."""
+    """NVIDIA's GPU Operator. It never replaces the driver of a machine on its own: see docs/platform.md."""
 
     OF_EXISTING: ClassVar[tuple[str, ...]] = ("runtime_class", "resource")
 
     driver: DriverSource | None = None
-    """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, or else operator."""
+    """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, otherwise operator."""
     driver_version: DriverVersion | None = None
     """Version of the driver that the operator loads. Default: the chart's."""
     rdma: StrictBool = False
-    """Load the module by which network adapters reach GPU memory (GPUDirect RDMA)."""
+    """Load the module that gives network adapters access to GPU memory (GPUDirect RDMA)."""
     gdrcopy: StrictBool = False
-    """Load GDRCopy, by which CPUs reach GPU memory: NCCL's small messages."""
+    """Load GDRCopy, which gives CPUs access to GPU memory, for NCCL's small messages."""
     mig_strategy: MigStrategy = MigStrategy.SINGLE
-    """Names of the resources of MIG devices."""
+    """Naming of the resources of MIG devices."""
     runtime_class: ObjectName = "nvidia"
     """RuntimeClass of pods with GPUs, which the operator creates."""
     job_mapping: AbsolutePath = JOB_MAPPING
-    """Directory of a machine with a file for each GPU that names its job, for the label `hpc_job` of DCGM's metrics.
+    """Directory on a machine with a file per GPU that names the GPU's job, for the label `hpc_job` in DCGM's metrics.
     Default: that of dcgm-exporter's documentation."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints of machines with GPUs, besides `nvidia.com/gpu`."""
+    """Taints of machines with GPUs, in addition to `nvidia.com/gpu`."""
     install_dir: AbsolutePath | None = None
     """Directory of toolkit and driver on the machines. Default: the chart's; `/home/kubernetes/bin/nvidia` on GKE."""
     node_feature_discovery: StrictBool = True
-    """Install Node Feature Discovery, which labels machines. False where the Kubernetes has one."""
+    """Install Node Feature Discovery, which labels machines. Set it to false if the Kubernetes has one."""
     resource: ResourceName = "nvidia.com/gpu"
-    """Resource of whole GPUs, which node sets ask for."""
+    """Resource of whole GPUs, which node sets request."""

@@ -17,7 +17,7 @@ class MetricsVolume(Model):
     """Volume of Prometheus."""
 
     size_gib: Annotated[int, whole(1, MAX_GIB)] = 100
-    """Size in GiB. Default: 100, about a month of a hundred machines."""
+    """Size in GiB. Default: 100, about a month for a hundred machines."""
     storage_class: Maybe[ObjectName] | None = None
     """StorageClass of block storage (ReadWriteOnce), never of the shared NFS. Default: the default class of the
     Kubernetes."""
@@ -27,7 +27,7 @@ class GrafanaSpec(Model):
     """Grafana."""
 
     enabled: StrictBool = True
-    """Install Grafana. With false, dashboards still become ConfigMaps, for a Grafana of yours."""
+    """Install Grafana. If false, dashboards still become ConfigMaps, for your own Grafana."""
     admin_secret: ObjectName | None = None
     """Secret in the namespace with the keys `admin-user` and `admin-password`. Default: a generated password in the
     Secret `grafana-admin`."""
@@ -37,15 +37,15 @@ class KubePrometheusStackSpec(ChartPart):
     """Prometheus, its operator, Alertmanager, Grafana, kube-state-metrics and node-exporter."""
 
     definitions_version: ChartVersion | None = None
-    """Version of the chart `prometheus-operator-crds`, to go with another `version`. Default: the tested one."""
+    """Version of the chart `prometheus-operator-crds` that matches another `version`. Default: the tested version."""
     retention: Annotated[Duration, lasting(timedelta(hours=1), timedelta(days=3650))] = timedelta(days=30)
     """Time for which Prometheus keeps samples."""
     volume: MetricsVolume | None = MetricsVolume()
-    """Volume of Prometheus. With null, samples end with the pod."""
+    """Volume of Prometheus. With null, samples are lost with the pod."""
     managed_control_plane: StrictBool | None = None
-    """The provider runs etcd, scheduler and controller manager, so that nobody can scrape them. Default: on EKS, GKE,
-    AKS and Nebius."""
+    """The provider runs etcd, scheduler and controller manager, so they cannot be scraped. Default: on EKS, GKE, AKS
+    and Nebius."""
     kube_proxy: StrictBool | None = None
-    """Scrape kube-proxy. Default: unless the control plane is managed, or Cilium replaces it."""
+    """Scrape kube-proxy. Default: unless the control plane is managed, or Cilium replaces kube-proxy."""
     grafana: GrafanaSpec = GrafanaSpec()
     """Grafana."""

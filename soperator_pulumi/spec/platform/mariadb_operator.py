@@ -6,9 +6,9 @@ from soperator_pulumi.spec.platform.chart_part import ChartPart
 
 
 class MariadbOperatorSpec(ChartPart):
-    """MariaDB's operator. It runs no database by itself."""
+    """MariaDB's operator. On its own it runs no database."""
 
     highly_available: StrictBool = False
-    """Run three replicas of the operator. Databases run without it, too."""
+    """Run three replicas of the operator. Databases also run without it."""
     monitors: StrictBool | None = None
-    """Have Prometheus scrape the operator. Default: where the platform has kube_prometheus_stack."""
+    """Let Prometheus scrape the operator. Default: if the platform has kube_prometheus_stack."""

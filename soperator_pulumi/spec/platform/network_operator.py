@@ -40,33 +40,33 @@ ImageFolder = Annotated[
 
 MELLANOX = "15b3"
 NVIDIA_IMAGES = "nvcr.io/nvidia/mellanox"
-"""Folder of NVIDIA's own images."""
+"""Folder of NVIDIA's images."""
 
 
 class SelectedDevices(Model):
-    """Network adapters, by what they are. All criteria that are given hold."""
+    """Network adapters, selected by their properties. All given criteria must match."""
 
     vendors: tuple[HexId, ...] = (MELLANOX,)
     """PCI vendors. Default: 15b3, Mellanox."""
     device_ids: tuple[HexId, ...] = ()
-    """PCI devices. Default: any of the vendor."""
+    """PCI devices. Default: any device of the vendors."""
     interfaces: tuple[InterfaceName, ...] = ()
     """Interfaces on the machines. Default: any."""
 
 
 class SharedRdmaPool(Model):
-    """RDMA adapters that the pods of a machine share: the resource `rdma/<name>`."""
+    """RDMA adapters that the pods of a machine share, as the resource `rdma/<name>`."""
 
     name: PoolName
     """Last part of the resource's name."""
     pods: Annotated[int, whole(1, 1000)] = 63
-    """Pods of a machine that may use them at once. Default: 63, the plugin's own example."""
+    """Pods of a machine that may use them at the same time. Default: 63, as in the plugin's example."""
     devices: SelectedDevices = SelectedDevices()
     """The adapters."""
 
 
 class HostDevicePool(Model):
-    """Adapters or virtual functions that one pod has to itself: the resource `nvidia.com/<name>`."""
+    """Adapters or virtual functions for one pod at a time, as the resource `nvidia.com/<name>`."""
 
     name: PoolName
     """Last part of the resource's name."""
@@ -77,36 +77,36 @@ class HostDevicePool(Model):
 
 
 class IpPool(Model):
-    """Addresses of secondary networks, in blocks for each machine (NVIDIA IPAM)."""
+    """Addresses of secondary networks, assigned to machines in blocks (NVIDIA IPAM)."""
 
     name: ObjectName
     """Name of the IPPool."""
     subnet: Cidr
-    """All addresses."""
+    """All addresses of the pool."""
     addresses_per_node: Annotated[int, whole(1, 65_536)] = 64
-    """Addresses of a machine's block. Default: 64."""
+    """Number of addresses in a machine's block. Default: 64."""
     gateway: str | None = None
     """Address of the gateway. Default: none."""
 
 
 class NetworkKind(StrEnum):
-    """Way by which a pod reaches a secondary network."""
+    """Kind of attachment of a pod to a secondary network."""
 
     HOST_DEVICE = "host_device"
-    """A whole adapter or virtual function, of a pool in host_devices."""
+    """Through a whole adapter or virtual function, from a pool in host_devices."""
     MACVLAN = "macvlan"
-    """An Ethernet interface beside that of the machine."""
+    """Through an Ethernet interface next to the machine's."""
     IPOIB = "ipoib"
-    """IP over InfiniBand."""
+    """Through IP over InfiniBand."""
 
 
 class SecondaryNetwork(Model):
-    """A network beside the pod network, as a NetworkAttachmentDefinition."""
+    """A network in addition to the pod network, as a NetworkAttachmentDefinition."""
 
     name: ObjectName
-    """Name of the network, which pods name in the annotation `k8s.v1.cni.cncf.io/networks`."""
+    """Name of the network, for the annotation `k8s.v1.cni.cncf.io/networks` of pods."""
     kind: NetworkKind
-    """Way by which a pod reaches it."""
+    """Kind of attachment."""
     namespace: DnsLabel = "default"
     """Namespace of the pods."""
     pool: PoolName | None = None
@@ -118,36 +118,36 @@ class SecondaryNetwork(Model):
 
 
 class NetworkOperatorSpec(ChartPart):
-    """NVIDIA's Network Operator, and the one NicClusterPolicy of the Kubernetes."""
+    """NVIDIA's Network Operator, and the only NicClusterPolicy of the Kubernetes."""
 
     OF_EXISTING: ClassVar[tuple[str, ...]] = ("shared_rdma", "host_devices")
 
     images: ImageFolder = NVIDIA_IMAGES
-    """Folder of the images of drivers, device plugins and networks that the NicClusterPolicy names, for a mirror. The
-    image of the operator itself is a value of the chart."""
+    """Folder of the images of drivers, device plugins and networks in the NicClusterPolicy, for a mirror. The image of
+    the operator itself is set in the chart's values."""
     ofed_driver: DriverTag | None = None
-    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver of the machines' image."""
+    """Tag of the DOCA-OFED driver that the operator loads. Default: the driver in the machines' image."""
     shared_rdma: tuple[SharedRdmaPool, ...] = ()
-    """RDMA adapters that pods share: the simplest for one worker on a machine."""
+    """RDMA adapters that pods share: the simplest choice for one worker per machine."""
     host_devices: tuple[HostDevicePool, ...] = ()
-    """Adapters and virtual functions for one pod each."""
+    """Adapters and virtual functions for one pod at a time."""
     ip_pools: tuple[IpPool, ...] = ()
     """Addresses of secondary networks."""
     networks: tuple[SecondaryNetwork, ...] = ()
-    """Secondary networks. One is enough to install Multus beside the pod network."""
+    """Secondary networks. A single one makes the operator install Multus next to the pod network."""
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the machines. Default: all machines with an adapter."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints of the machines, besides `nvidia.com/gpu`."""
+    """Taints of the machines, in addition to `nvidia.com/gpu`."""
     node_feature_discovery: StrictBool | None = None
     """Install Node Feature Discovery. Default: unless the platform has a GPU Operator, which installs it."""
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Resources that node sets may ask for."""
+        """Resources that node sets may request."""
         return (
-            *(f"rdma/{each.name}" for each in self.shared_rdma),
-            *(f"nvidia.com/{each.name}" for each in self.host_devices),
+            *(f"rdma/{pool.name}" for pool in self.shared_rdma),
+            *(f"nvidia.com/{network.name}" for network in self.host_devices),
         )
 
 
@@ -159,8 +159,8 @@ def problems(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
         yield from _undescribed(operator, path)
     for field in ("shared_rdma", "host_devices", "ip_pools", "networks"):
         yield from _repeated(getattr(operator, field), f"{path}.{field}")
-    pools = [each.name for each in operator.host_devices]
-    addresses = [each.name for each in operator.ip_pools]
+    pools = [network.name for network in operator.host_devices]
+    addresses = [pool.name for pool in operator.ip_pools]
     for index, network in enumerate(operator.networks):
         where = f"{path}.networks[{index}]"
         yield from _network_problems(network, where, pools)
@@ -170,12 +170,12 @@ def problems(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
 
 
 def _undescribed(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
-    """Yield fields of pools besides their names, which alone count where the operator exists."""
+    """Yield fields of pools other than the name, which is the only one that applies if the operator exists."""
     for field in ("shared_rdma", "host_devices"):
         for index, pool in enumerate(getattr(operator, field)):
             for name, about in type(pool).model_fields.items():
                 if name != "name" and known(value := getattr(pool, name)) and value != about.default:
-                    text = "given with exists: true, where the name alone counts. Remove it, or set exists: false."
+                    text = "given with exists: true, where only the name applies. Remove it, or set exists: false."
                     yield Problem(f"{path}.{field}[{index}].{name}", text)
 
 
@@ -201,7 +201,7 @@ def _repeated(
     named: tuple[SharedRdmaPool | HostDevicePool | IpPool | SecondaryNetwork, ...], path: str
 ) -> Iterator[Problem]:
     seen: set[str] = set()
-    for index, each in enumerate(named):
-        if known(each.name) and each.name in seen:
-            yield Problem(f"{path}[{index}].name", f'got "{each.name}", which an entry before it has. Choose another.')
-        seen.add(each.name)
+    for index, entry in enumerate(named):
+        if known(entry.name) and entry.name in seen:
+            yield Problem(f"{path}[{index}].name", f'got "{entry.name}", which an earlier entry has. Choose another.')
+        seen.add(entry.name)

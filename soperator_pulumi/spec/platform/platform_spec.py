@@ -1,4 +1,4 @@
-"""Spec of the whole platform: its parts, and the defaults that depend on the kind of Kubernetes and on other parts."""
+"""Spec of the whole platform: its parts, and defaults that depend on the kind of Kubernetes and on other parts."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -34,26 +34,26 @@ PARTS = (
 """Parts in the order of their installation."""
 
 GKE_INSTALL_DIR = "/home/kubernetes/bin/nvidia"
-"""The one writable directory of GKE's machines whose programs may run (GPU Operator's manual, GKE)."""
+"""The only writable directory on GKE's machines from which programs may run (GPU Operator's manual, GKE)."""
 
 
 class KubernetesKind(StrEnum):
-    """Kind of a Kubernetes, which decides what it brings itself."""
+    """Kind of a Kubernetes, which decides what it already provides."""
 
     GENERIC = "generic"
-    """Kubernetes of one's own, by kubeadm or k3s for example: no driver, a control plane that can be scraped."""
+    """Your own Kubernetes, for example by kubeadm or k3s: no driver, and a control plane that can be scraped."""
     EKS = "eks"
-    """Amazon's."""
+    """Amazon's Kubernetes."""
     GKE = "gke"
-    """Google's."""
+    """Google's Kubernetes."""
     AKS = "aks"
-    """Microsoft's."""
+    """Microsoft's Kubernetes."""
     NEBIUS = "nebius"
-    """Nebius'."""
+    """Nebius' Kubernetes."""
 
     @property
     def managed(self) -> bool:
-        """True where the provider runs the control plane, and has images of machines with NVIDIA's driver."""
+        """True if the provider runs the control plane, and has machine images with NVIDIA's driver."""
         return self is not KubernetesKind.GENERIC
 
 
@@ -63,7 +63,7 @@ class PlatformSpec(Model):
     kubernetes: KubernetesKind = KubernetesKind.GENERIC
     """Kind of the Kubernetes."""
     source: ChartSource | None = None
-    """Place of all charts, such as a mirror without a way to the internet. Default: the projects' own."""
+    """Location of all charts, such as a mirror without internet access. Default: the projects' own locations."""
     cert_manager: CertManagerSpec | None = None
     """cert-manager."""
     cilium: CiliumSpec | None = None
@@ -77,8 +77,7 @@ class PlatformSpec(Model):
     network_operator: NetworkOperatorSpec | None = None
     """NVIDIA's Network Operator."""
     storage_class: Maybe[ObjectName] | None = None
-    """StorageClass of the shared volume of jails (ReadWriteMany) that exists. Default: none, and clusters name
-    theirs."""
+    """Existing StorageClass of the shared volume of jails (ReadWriteMany). Default: none, and clusters name theirs."""
     shared_storage: SharedStorageSpec | None = None
     """Shared volume of jails (ReadWriteMany) with its class or its volume. Default: none, and clusters name theirs."""
 
@@ -90,7 +89,7 @@ class PlatformSpec(Model):
         return self
 
     def part(self, name: str) -> ChartPart | None:
-        """Return the part of a name in `PARTS`."""
+        """Return the part with a name in `PARTS`."""
         found: ChartPart | None = getattr(self, name)
         return found
 
@@ -113,7 +112,7 @@ def platform_problems(spec: PlatformSpec) -> Iterator[Problem]:
 
 
 def settled(spec: PlatformSpec) -> PlatformSpec:
-    """Return the spec with the defaults that depend on the Kubernetes and on the other parts."""
+    """Return the spec with the defaults that depend on the Kubernetes and on other parts filled in."""
     managed = spec.kubernetes.managed
     on_gke = spec.kubernetes is KubernetesKind.GKE
     monitors = spec.kube_prometheus_stack is not None
@@ -134,7 +133,7 @@ def settled(spec: PlatformSpec) -> PlatformSpec:
 
 
 def _with(part: P, defaults: dict[str, Any]) -> P:
-    """Return a part with values for the fields that have none. Nothing of a part that exists is decided here."""
+    """Return a part with values for missing fields. For a part that exists already, nothing is filled in."""
     if part.exists:
         return part
     return part.model_copy(update={name: value for name, value in defaults.items() if getattr(part, name) is None})

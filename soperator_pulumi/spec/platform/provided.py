@@ -1,4 +1,4 @@
-"""Outputs of a platform that clusters take as defaults: names of resources, the runtime class, the storage class."""
+"""Outputs of a platform that are defaults of clusters: names of resources, the runtime class, the storage class."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,14 +12,14 @@ from soperator_pulumi.spec.validation.base import Model, whole
 
 
 class ProvidedSpec(Model):
-    """Offers of a platform, which are defaults of a cluster."""
+    """Names that a platform offers, which are defaults of a cluster."""
 
     gpu_resource: ResourceName | None = None
     """Resource of whole GPUs. Default of `gpus.resource` of node sets."""
     rdma_resources: tuple[ResourceName, ...] = ()
     """Resources of RDMA devices. A single one is the default of `rdma.resource` of node sets."""
     runtime_class: ObjectName | None = None
-    """RuntimeClass of pods with GPUs. Default of `runtime_class` of node sets with GPUs of the vendor of
+    """RuntimeClass of pods with GPUs. Default of `runtime_class` of node sets whose GPUs have the vendor of
     `gpu_resource`."""
     storage_class: Maybe[ObjectName] | None = None
     """StorageClass of the shared volume. Default of `jail.storage.storage_class`."""
@@ -30,19 +30,19 @@ class ProvidedSpec(Model):
     size_gib: Annotated[int, whole(1, MAX_GIB)] | None = None
     """Size of the shared volume in GiB. Default of `jail.storage.size_gib`."""
     kube_prometheus_stack: StrictBool = False
-    """The platform brings the kinds of Prometheus' operator: `metrics.pod_monitor` and `metrics.alerts` do not need
-    them before. Default: false."""
+    """The platform installs the kinds of Prometheus' operator, so `metrics.pod_monitor` and `metrics.alerts` do not
+    need them before. Default: false."""
     mariadb_operator: StrictBool = False
-    """The platform brings the kinds of MariaDB's operator: `accounting.database.mariadb_operator` does not need them
-    before. Default: false."""
+    """The platform installs the kinds of MariaDB's operator, so `accounting.database.mariadb_operator` does not need
+    them before. Default: false."""
 
 
 VOLUME_KEYS = frozenset({"storage_class", "existing_claim", "static_volume"})
-"""Keys that choose the volume of a jail."""
+"""Keys that choose the jail's volume."""
 
 
 def with_defaults_of_platform(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cluster's description with the offers under `platform` where it is silent.
+    """Return a cluster's description with the names under `platform` filled in as defaults.
 
     Malformed parts stay as they are, for the checks of the spec.
     """
@@ -53,7 +53,7 @@ def with_defaults_of_platform(description: Mapping[str, Any]) -> dict[str, Any]:
         return found
     node_sets = found.get("node_sets")
     if isinstance(node_sets, (list, tuple)):
-        found["node_sets"] = [_node_set(each, offers) for each in node_sets]
+        found["node_sets"] = [_node_set(node_set, offers) for node_set in node_sets]
     jail = found.get("jail", {})
     offered = {key: offers[key] for key in VOLUME_KEYS if offers.get(key) is not None}
     if offered and isinstance(jail, Mapping):
@@ -74,7 +74,7 @@ def _node_set(description: object, offers: Mapping[str, Any]) -> object:
         offered = offers.get("gpu_resource")
         if offered is not None:
             found["gpus"] = {"resource": offered, **gpus}
-        # GPUs of another vendor have another runtime: with NVIDIA's, a worker with AMD's would not start.
+        # GPUs of another vendor need another runtime: with NVIDIA's, a worker with AMD's GPUs would not start.
         alike = offered is None or _vendor(found["gpus"]["resource"]) == _vendor(offered)
         if offers.get("runtime_class") is not None and alike:
             found.setdefault("runtime_class", offers["runtime_class"])

@@ -23,7 +23,7 @@ from soperator_pulumi.spec.validation.partial import known
 MountOption = Annotated[
     str, Matches(r"[A-Za-z0-9_.:/=@-]+", 'needs one option of a mount, such as "nconnect=8", without commas.', 255)
 ]
-"""An option of a mount."""
+"""A mount option."""
 
 DriverName = Annotated[
     str, Matches(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", 'needs the name of a CSI driver, such as "nfs.csi.k8s.io".', 63)
@@ -36,14 +36,14 @@ Server = Annotated[
 """Name or address of a server."""
 
 SOURCES = ("existing_claim", "existing_class", "storage_class", "volume", "nfs", "host_path")
-"""Fields of which shared storage has exactly one."""
+"""Fields of which exactly one must be given."""
 
 KERNEL_NFS_OPTIONS = ("nfsvers=4.2", "hard", "noatime", "nconnect=8")
-"""Options of a mount of NFS, unless the user gives others."""
+"""Default mount options for NFS."""
 
 
 class ObjectReference(Model):
-    """An object of a namespace."""
+    """An object in a namespace."""
 
     namespace: DnsLabel
     """Namespace of the object."""
@@ -55,24 +55,24 @@ class CsiStorageClass(Model):
     """A StorageClass to create."""
 
     system: StorageSystem
-    """System behind it."""
+    """Storage system behind the class."""
     driver: DriverName | None = None
-    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    """Name of the CSI driver. Default: the system's; required for other, and for a CephFS outside of Rook."""
     parameters: dict[str, str] = Field(default_factory=dict)
-    """Parameters of the class, over the table's in docs/storage.md."""
+    """Parameters of the class, which override those of the table in docs/storage.md."""
     mount_options: tuple[MountOption, ...] | None = None
-    """Options of the mounts. Default: the table's."""
+    """Mount options. Default: those of the table."""
 
 
 class CsiVolume(Model):
-    """A PersistentVolume of a CSI driver, on storage that exists."""
+    """A PersistentVolume of a CSI driver, on existing storage."""
 
     system: StorageSystem
-    """System behind it."""
+    """Storage system behind the volume."""
     handle: Annotated[str, Field(min_length=1, max_length=1024)]
-    """Name of the storage for its driver (volumeHandle), such as a file system's id."""
+    """Name by which the driver knows the storage (volumeHandle), such as a file system's id."""
     driver: DriverName | None = None
-    """Name of the CSI driver. Default: the system's; for other, and a CephFS outside of Rook, give it."""
+    """Name of the CSI driver. Default: the system's; required for other, and for a CephFS outside of Rook."""
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attributes for the driver (volumeAttributes)."""
     node_stage_secret: ObjectReference | None = None
@@ -80,47 +80,47 @@ class CsiVolume(Model):
     node_publish_secret: ObjectReference | None = None
     """Secret with which a machine mounts the volume: JuiceFS, VAST, WEKA."""
     mount_options: tuple[MountOption, ...] | None = None
-    """Options of the mount. Default: the table's in docs/storage.md."""
+    """Mount options. Default: those of the table in docs/storage.md."""
 
 
 class NfsVolume(Model):
     """A PersistentVolume on a directory of an NFS server."""
 
     server: Server
-    """Name or address of the server. The kubelet resolves no names of Services of the cluster, csi-driver-nfs does."""
+    """Name or address of the server. The kubelet cannot resolve names of the cluster's Services, csi-driver-nfs can."""
     path: AbsolutePath
     """Exported directory, with no_root_squash."""
     csi: StrictBool = False
-    """Mount by csi-driver-nfs, which must be there. Default: false, the kubelet mounts it with the machines' own
+    """Mount with csi-driver-nfs, which must be installed. Default: false; the kubelet mounts with the machines' own
     client (nfs-common, nfs-utils)."""
     mount_options: tuple[MountOption, ...] | None = None
-    """Options of the mount. Default: nfsvers=4.2, hard, noatime, nconnect=8."""
+    """Mount options. Default: nfsvers=4.2, hard, noatime, nconnect=8."""
 
 
 class SharedStorageSpec(Model):
     """Shared storage: exactly one of existing_claim, existing_class, storage_class, volume, nfs and host_path."""
 
     name: ObjectName = "slurm-shared"
-    """Name of the StorageClass or of the PersistentVolume that is created."""
+    """Name of the created StorageClass or PersistentVolume."""
     existing_claim: ObjectName | None = None
-    """A claim that exists in the cluster's namespace."""
+    """An existing claim in the cluster's namespace."""
     existing_class: ObjectName | None = None
-    """A StorageClass that exists."""
+    """An existing StorageClass."""
     storage_class: CsiStorageClass | None = None
     """A StorageClass to create."""
     volume: CsiVolume | None = None
-    """A PersistentVolume to create on storage that exists."""
+    """A PersistentVolume to create on existing storage."""
     nfs: NfsVolume | None = None
-    """A PersistentVolume to create on an NFS server's directory."""
+    """A PersistentVolume to create on a directory of an NFS server."""
     host_path: AbsolutePath | None = None
-    """A directory of the machine: for one machine, or where all machines mount the same file system there."""
+    """A directory of the machine: for one machine, or if all machines mount the same file system there."""
     size_gib: Annotated[int, whole(1, MAX_GIB)] = 100
-    """Size of a volume or of a claim in GiB. Most systems do not enforce it. Default: 100."""
+    """Size of the volume or claim in GiB. Most systems do not enforce it. Default: 100."""
     claim: ObjectReference | None = None
-    """A claim to create of it, for submounts. Its namespace must exist: a cluster in it takes create_namespace: false.
-    Default: none, as clusters create the jail's."""
+    """A claim to create on the storage, for submounts. Its namespace must exist: set create_namespace: false for a
+    cluster in it. Default: none, as clusters create the jail's claim."""
     keep: StrictBool = True
-    """Protect what is created, and keep it in a `destroy`. Default: true; data is always retained by Kubernetes."""
+    """Protect the created objects, and keep them in a `destroy`. Default: true; Kubernetes always retains the data."""
 
     @model_validator(mode="after")
     def _follow_the_rules(self) -> "SharedStorageSpec":
@@ -131,7 +131,7 @@ class SharedStorageSpec(Model):
 
 
 def problems(storage: SharedStorageSpec, path: str = "") -> Iterator[Problem]:
-    """Yield the problems of shared storage, with the paths of a spec that has it at `path`."""
+    """Yield the problems of shared storage, with paths relative to the spec that has it at `path`."""
     dot = f"{path}." if path else ""
     if known(*(getattr(storage, name) for name in SOURCES)):
         given = [name for name in SOURCES if getattr(storage, name) is not None]
@@ -149,17 +149,17 @@ def problems(storage: SharedStorageSpec, path: str = "") -> Iterator[Problem]:
         and storage.claim is not None
         and storage.existing_claim is not None
     ):
-        yield Problem(f"{dot}claim", "given with existing_claim, which is one already. Remove it.")
+        yield Problem(f"{dot}claim", "given with existing_claim, which already is a claim. Remove it.")
     system = _system(storage)
     if known(storage.size_gib, storage.claim) and storage.claim is not None and system is not None:
         facts = SYSTEMS[system]
         if storage.size_gib < facts.least_gib:
-            text = f"got {storage.size_gib}, but volumes of {facts.title} begin at {facts.least_gib} GiB."
+            text = f"got {storage.size_gib}, but volumes of {facts.title} have at least {facts.least_gib} GiB."
             yield Problem(f"{dot}size_gib", text)
 
 
 def warnings(storage: SharedStorageSpec) -> Iterator[str]:
-    """Yield what users of the storage will notice, with the cure."""
+    """Yield restrictions that users of the storage will notice, with a cure."""
     system = _system(storage)
     if system is not None:
         yield from (f"{SYSTEMS[system].title}: {text}" for text in SYSTEMS[system].warnings)
@@ -167,11 +167,11 @@ def warnings(storage: SharedStorageSpec) -> Iterator[str]:
         yield from (f"NFS: {text}" for text in SYSTEMS[StorageSystem.NFS].warnings)
     if storage.host_path is not None:
         yield (
-            f"{storage.host_path} is a directory of each machine: pods on several machines share it only where all "
+            f"{storage.host_path} is a directory of every machine: pods on several machines share it only if all "
             "mount the same file system there."
         )
-    for each in (storage.storage_class, storage.volume, storage.nfs):
-        for option in (each and each.mount_options) or ():
+    for source in (storage.storage_class, storage.volume, storage.nfs):
+        for option in (source and source.mount_options) or ():
             text = WARNED_OPTIONS.get(option) or WARNED_OPTIONS.get(option.partition("=")[0])
             if text:
                 yield f"Mount option {option}: {text}"
@@ -180,19 +180,19 @@ def warnings(storage: SharedStorageSpec) -> Iterator[str]:
 
 
 def merged_parameters(given: CsiStorageClass) -> dict[str, str]:
-    """Return the parameters of a StorageClass: the user's over the table's."""
+    """Return the parameters of a StorageClass: the user's merged over the table's."""
     return {**SYSTEMS[given.system].parameters, **given.parameters}
 
 
 def mount_options(given: CsiStorageClass | CsiVolume) -> Sequence[str]:
-    """Return the options of a mount: the user's, or the table's."""
+    """Return the mount options: the user's, or else the table's."""
     return SYSTEMS[given.system].mount_options if given.mount_options is None else given.mount_options
 
 
 def _system(storage: SharedStorageSpec) -> StorageSystem | None:
-    for each in (storage.storage_class, storage.volume):
-        if known(each) and each is not None and known(each.system):
-            return each.system
+    for source in (storage.storage_class, storage.volume):
+        if known(source) and source is not None and known(source.system):
+            return source.system
     return None
 
 
@@ -231,7 +231,7 @@ def _parameter_problems(given: CsiStorageClass, facts: StorageFacts, path: str) 
     if _protocol(given) == "NFS_V4_1" and tier in {"standard", "premium", "basic_hdd", "basic_ssd"}:
         yield Problem(
             f"{path}.tier",
-            f'got "{tier}", which speaks NFS 3 alone. Choose zonal, regional or enterprise, or give protocol: NFS_V3, '
+            f'got "{tier}", which only supports NFS 3. Choose zonal, regional or enterprise, or give protocol: NFS_V3, '
             "whose locks need a lock service.",
         )
 
@@ -259,9 +259,11 @@ def _driver_problems(given: CsiStorageClass | CsiVolume, facts: StorageFacts, pa
     if known(given.driver) and given.driver is None and not facts.driver:
         yield Problem(f"{path}.driver", "missing: system other has none. Give the name of the CSI driver.")
     if known(given.driver) and given.driver is not None:
-        owner = next((each for each, other in SYSTEMS.items() if other.driver == given.driver), None)
+        owner = next((system for system, other in SYSTEMS.items() if other.driver == given.driver), None)
         if owner is not None and SYSTEMS[owner] is not facts:
-            yield Problem(f"{path}.driver", f'got "{given.driver}", which is that of system {owner}. Give that system.')
+            yield Problem(
+                f"{path}.driver", f'got "{given.driver}", which is the driver of system {owner}. Give that system.'
+            )
 
 
 def _option_problems(options: Sequence[str] | None, facts: StorageFacts | None, path: str) -> Iterator[Problem]:

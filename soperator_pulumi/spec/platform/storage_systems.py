@@ -1,6 +1,6 @@
-"""Table of the systems that can hold shared storage: drivers, parameters, options, by the manuals of the drivers.
+"""Table of systems for shared storage: drivers, parameters and options, from the drivers' manuals.
 
-docs/storage.md shows it. `refused` entries are facts about a root file system, with the cure.
+docs/storage.md shows it. Entries `refused` state why a root file system cannot use a setting, with the cure.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class StorageSystem(StrEnum):
     NEBIUS = "nebius"
     """Nebius' shared filesystem."""
     CEPHFS = "cephfs"
-    """CephFS, by Rook or by its driver alone."""
+    """CephFS, with Rook or only its driver."""
     VAST = "vast"
     """VAST Data."""
     WEKA = "weka"
@@ -41,17 +41,17 @@ class StorageSystem(StrEnum):
 
 @dataclass(frozen=True)
 class StorageFacts:
-    """Facts of one system."""
+    """Facts about one system."""
 
     title: str
     driver: str
-    """Name of the CSI driver; empty where the user gives it."""
+    """Name of the CSI driver; empty if the user gives it."""
     verdict: str
-    """Fitness for a jail, in a sentence of docs/storage.md."""
+    """Fitness for a jail, as a sentence for docs/storage.md."""
     class_refused: str = ""
     """Reason why no StorageClass of the system can hold a root file system, with the cure."""
     volume_refused: str = ""
-    """Reason why no PersistentVolume is made of it by hand, with the cure."""
+    """Reason why no PersistentVolume can be created for it by hand, with the cure."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters of a StorageClass that differ from the driver's defaults."""
     required: tuple[str, ...] = ()
@@ -59,9 +59,9 @@ class StorageFacts:
     one_of: tuple[str, ...] = ()
     """Parameters of which exactly one is needed."""
     fixed: Mapping[str, str] = field(default_factory=dict)
-    """Parameters whose value is the only one that a jail can live with, with the reason."""
+    """Parameters with the only value that works for a jail, and the reason."""
     attributes: tuple[str, ...] = ()
-    """Attributes that a PersistentVolume needs, besides its handle."""
+    """Attributes that a PersistentVolume needs in addition to its handle."""
     access_field: str = ""
     """Field of a PersistentVolume with the secret that it needs."""
     handle: str = ""
@@ -69,19 +69,19 @@ class StorageFacts:
     handle_wanted: str = ""
     """Form of the handle in words."""
     mount_options: tuple[str, ...] = ()
-    """Options of the mount, unless the user gives others."""
+    """Default mount options."""
     required_options: Mapping[str, str] = field(default_factory=dict)
-    """Options that the mount must have, with the reason."""
+    """Mount options that are required, with the reason."""
     refused_options: Mapping[str, str] = field(default_factory=dict)
-    """Options that the mount must not have, with the reason and the cure. `*` is for all."""
+    """Mount options that are refused, with the reason and the cure. `*` means any option."""
     waits_for_pod: bool = False
-    """Volumes are made when the first pod needs them, in its zone."""
+    """Volumes are created when the first pod needs them, in its zone."""
     expands: bool = True
     """Volumes can grow."""
     least_gib: int = 1
     """Smallest volume."""
     warnings: tuple[str, ...] = ()
-    """Limits that users notice."""
+    """Restrictions that users notice."""
 
 
 _SECRETS = ("csi.storage.k8s.io/provisioner-secret-name", "csi.storage.k8s.io/provisioner-secret-namespace")
@@ -101,7 +101,7 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
             "onDelete": "retain",
         },
         required=("server", "share"),
-        volume_refused="is what the key nfs makes, with server and path. Use that.",
+        volume_refused="is created by the key nfs, from server and path. Use that key.",
         mount_options=("nfsvers=4.2", "hard", "noatime", "nconnect=8"),
         warnings=(_NFS_XATTRS, "Sizes are not enforced: give the server quotas."),
     ),
@@ -109,8 +109,8 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         title="Amazon EFS",
         driver="efs.csi.aws.com",
         verdict="fit as a volume, not as a class; slow for many small files",
-        class_refused="makes an access point for each claim, in which all users become one: homes would be open to "
-        "everybody, and no tree could be filled. Give the file system itself: volume: {system: efs, handle: "
+        class_refused="creates an access point per claim, in which all users become one: homes would be open to "
+        "all users, and no tree could be filled. Give the file system itself: volume: {system: efs, handle: "
         "fs-0123456789abcdef0}.",
         handle=r"fs-[0-9a-f]{8,40}(:/?[A-Za-z0-9._/-]*)?",
         handle_wanted='the id of the file system, such as "fs-0123456789abcdef0", without an access point ("::fsap-"), '
@@ -118,7 +118,7 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         refused_options={"accesspoint": "in an access point all users become one. Remove it."},
         warnings=(
             _NO_XATTRS,
-            "177 hard links and 512 locks a file; answers take milliseconds, which installing packages feels.",
+            "177 hard links and 512 locks per file; answers take milliseconds, which makes installing packages slow.",
         ),
     ),
     StorageSystem.FSX_LUSTRE: StorageFacts(
@@ -148,7 +148,7 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         mount_options=("hard", "noatime"),
         waits_for_pod=True,
         least_gib=1024,
-        warnings=(_NFS_XATTRS, "One instance for each claim, in one zone unless the tier is regional or enterprise."),
+        warnings=(_NFS_XATTRS, "One instance per claim, in one zone unless the tier is regional or enterprise."),
     ),
     StorageSystem.GOOGLE_LUSTRE: StorageFacts(
         title="Google Cloud Managed Lustre",
@@ -173,9 +173,9 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
             "mountPermissions": "0",
         },
         fixed={
-            "protocol": "SMB has no owners and modes of Linux",
-            "rootSquashType": "the jail is filled by root",
-            "mountPermissions": "any other opens the volume's root to everybody",
+            "protocol": "SMB does not have Linux owners and modes",
+            "rootSquashType": "root fills the jail",
+            "mountPermissions": "any other value opens the volume's root to all users",
         },
         attributes=("storageAccount", "shareName", "protocol"),
         mount_options=("nconnect=4", "noresvport", "actimeo=30"),
@@ -192,13 +192,13 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         mount_options=("flock", "noatime"),
         required_options=_FLOCK,
         expands=False,
-        warnings=("Machines start with the taint azurelustre.csi.azure.com/agent-not-ready; images of Ubuntu alone.",),
+        warnings=("Machines start with the taint azurelustre.csi.azure.com/agent-not-ready; only images of Ubuntu.",),
     ),
     StorageSystem.NEBIUS: StorageFacts(
         title="Nebius shared filesystem",
         driver="mounted-fs-path.csi.nebius.ai",
         verdict="fit: a full file system of Linux",
-        volume_refused="has a directory for each claim, by a class. Use storage_class, or host_path with the directory "
+        volume_refused="has a directory per claim, through a class. Use storage_class, or host_path with the directory "
         "at which the machines mount the filesystem.",
         refused_options={"*": "the machines mount the filesystem at their start. Give options there (cloud-init)."},
         waits_for_pod=True,
@@ -254,8 +254,9 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         access_field="node_publish_secret",
         mount_options=("enable-xattr",),
         refused_options={
-            "writeback": "other machines would not see what one has written, and a lost machine loses it. Remove it.",
-            "writeback_cache": "other machines would not see what one has written. Remove it.",
+            "writeback": "other machines would not see data that one has written, and losing a machine loses the "
+            "data. Remove it.",
+            "writeback_cache": "other machines would not see data that one has written. Remove it.",
         },
         warnings=("Its metadata engine decides on speed and must be highly available. No locks of kind OFD.",),
     ),
@@ -265,24 +266,24 @@ SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
         verdict="decided by the probe",
     ),
 }
-"""Facts of each system."""
+"""Facts about the systems."""
 
 REFUSED_OPTIONS: Mapping[str, str] = {
     "ro": "nothing could be filled. Remove it; a submount takes read_only.",
-    "noexec": "the admin shell could start no program. Remove it.",
-    "nolock": "locks would hold on one machine alone. Remove it; NFS 4 needs no lock service.",
-    "local_lock": "locks would hold on one machine alone. Remove it.",
-    "localflock": "locks would hold on one machine alone. Give flock instead.",
+    "noexec": "the admin shell could not start programs. Remove it.",
+    "nolock": "locks would only hold on one machine. Remove it; NFS 4 needs no lock service.",
+    "local_lock": "locks would only hold on one machine. Remove it.",
+    "localflock": "locks would only hold on one machine. Give flock instead.",
     "noflock": "every lock would fail. Give flock instead.",
-    "nobrl": "locks would hold on one machine alone. Remove it.",
+    "nobrl": "locks would only hold on one machine. Remove it.",
 }
-"""Options with which no jail can live, on any system."""
+"""Options that no jail can work with, on any system."""
 
 WARNED_OPTIONS: Mapping[str, str] = {
-    "soft": "a server that pauses gives jobs errors in place of a pause, and can damage files. Give hard.",
-    "softerr": "a server that pauses gives jobs errors in place of a pause, and can damage files. Give hard.",
+    "soft": "if the server pauses, jobs get errors instead of waiting, and files can be damaged. Give hard.",
+    "softerr": "if the server pauses, jobs get errors instead of waiting, and files can be damaged. Give hard.",
     "nfsvers=3": "locks need a lock service on machines and server (rpc.statd). Give nfsvers=4.1 or 4.2.",
     "vers=3": "locks need a lock service on machines and server (rpc.statd). Give nfsvers=4.1 or 4.2.",
-    "async": "a crash of a machine loses what programs have flushed. Remove it.",
+    "async": "a machine's crash loses data that programs have flushed. Remove it.",
 }
 """Options that users notice."""

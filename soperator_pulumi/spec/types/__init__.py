@@ -1,1 +1,1 @@
-"""Types of fields: text, checked and parsed."""
+"""Types of fields, checked and parsed from text."""

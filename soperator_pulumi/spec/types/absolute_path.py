@@ -1,4 +1,4 @@
-"""Paths of volumes inside the jail: allowed ones, and reasons against the others."""
+"""Paths of volumes inside the jail: which are allowed, and why others are not."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -14,7 +14,7 @@ AbsolutePath = Annotated[
         255,
     ),
 ]
-"""An absolute path in its shortest form, of characters without another meaning in any file."""
+"""An absolute path in its shortest form, without characters that have another meaning in a file."""
 
 HOMES = "/home"
 TEMPORARY = "/tmp"  # noqa: S108 the jail's own, which a spec may replace
@@ -40,13 +40,13 @@ _WITH_ALL_BELOW: Mapping[str, str] = {
     "/lib32": _PROGRAMS,
     "/lib64": _PROGRAMS,
     "/libx32": _PROGRAMS,
-    "/opt/slurm": "Slurm's client programs, which we mount there",
+    "/opt/slurm": "Slurm's client programs, which are mounted there",
     "/proc": "the kernel's",
     "/root": "the home of root, who exists in the admin shell only",
     "/run": "sockets of munge and Slurm",
     "/sbin": _PROGRAMS,
     "/sys": "the kernel's",
-    TEMPORARY: "a volume of its own",
+    TEMPORARY: "a separate volume",
     "/usr": _PROGRAMS,
     "/var/cache": "data of installed packages",
     "/var/lib": "data of installed packages and the users that Slurm knows",
@@ -55,38 +55,40 @@ _WITH_ALL_BELOW: Mapping[str, str] = {
     "/var/run": "a link to /run in most distributions",
     "/var/spool": "Slurm's spool",
 }
-"""Directories that no volume may replace or lie in, with their content."""
+"""Directories that no volume may replace or be in, with their content."""
 
 _ITSELF: Mapping[str, str] = {
     "/": "the jail itself",
-    "/opt": "around /opt/slurm, where we mount Slurm's client programs",
+    "/opt": "around /opt/slurm, where Slurm's client programs are mounted",
     "/usr/local": "around directories of programs",
     "/var": "around data of installed packages and Slurm's spool",
 }
-"""Directories that a volume may lie in, but not replace, with their content."""
+"""Directories that a volume may be in, but not replace, with their content."""
 
 _LOCAL = "/usr/local"
 _LOCAL_PROGRAMS = tuple(f"{_LOCAL}/{name}" for name in ("bin", "lib", "sbin"))
 
 UNREACHABLE = ("/opt", "/usr")
 """Directories of the worker's own root that only root may enter. slurmd opens working directory and output as the user
-before the job is in the jail, so no job starts or writes output below them, whatever volume is mounted there."""
+before the job is in the jail, so no job can start or write output below them, whatever volume is mounted there."""
 
-_ALLOWED = 'Choose a place of its own, such as "/data" or "/mnt/local".'
+_ALLOWED = 'Choose another place, such as "/data" or "/mnt/local".'
 
 
 def holds(outer: str, inner: str) -> bool:
-    """Return True if `inner` lies below `outer`, both in their shortest form."""
+    """Return True if `inner` is below `outer`, both in their shortest form."""
     return inner != outer and inner.startswith(outer.rstrip("/") + "/")
 
 
 def jail_path_problem(path: str) -> str | None:
-    """Return the reason against a volume at this path inside the jail, as the end of a sentence, or None."""
+    """Return the reason against a volume at this path inside the jail, as the end of a sentence; None if allowed."""
     if path in REPLACEABLE:
         return None
     if path in _ITSELF:
         return f"which is {_ITSELF[path]}. {_ALLOWED}"
-    below_local = holds(_LOCAL, path) and not any(path == each or holds(each, path) for each in _LOCAL_PROGRAMS)
+    below_local = holds(_LOCAL, path) and not any(
+        path == program or holds(program, path) for program in _LOCAL_PROGRAMS
+    )
     for kept, content in _WITH_ALL_BELOW.items():
         if path == kept:
             return f"where the jail has {content}. {_ALLOWED}"

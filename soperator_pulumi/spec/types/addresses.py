@@ -18,7 +18,7 @@ def cidr(value: object, wanted: str = WANTED) -> str:
     """Return a range of addresses in canonical form. `wanted` names the allowed values in an error.
 
     Raises:
-        PydanticCustomError: Not a range, or not with its first address.
+        PydanticCustomError: The value is not a range, or does not start with its first address.
     """
     if not isinstance(value, str):
         raise refused(wanted)
@@ -48,7 +48,7 @@ _WANTED = 'needs a port from 1 to 65535, such as 6443, or a range of them in quo
 
 @dataclass(frozen=True, order=True)
 class Ports:
-    """A port, or all from `first` to `last`."""
+    """A port, or all ports from `first` to `last`."""
 
     first: int
     last: int
@@ -59,7 +59,7 @@ class Ports:
         return cls(1, LAST_PORT)
 
     def written(self) -> int | str:
-        """Return the form in a spec: `6443` or `"2379-2381"`."""
+        """Return the value as written in a spec: `6443` or `"2379-2381"`."""
         return self.first if self.first == self.last else str(self)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Ports:
     def _read(cls, value: object) -> "Ports":
         if isinstance(value, cls):
             return value
-        # 6443.0 is 6443: numbers arrive as floats from other languages.
+        # 6443.0 is 6443: other languages send numbers as floats.
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, (int, str)) and not isinstance(value, bool):

@@ -17,15 +17,15 @@ from soperator_pulumi.spec.validation.messages import problem_text
 T = TypeVar("T")
 
 MAY_BE_OUTPUT = "x-may-be-output"
-"""Keyword of our own in JSON Schema."""
+"""This package's keyword in JSON Schema."""
 
 
 class InvalidOutputError(SpecError, RunError):
-    """Value of an Output that its field does not take. Pulumi prints it without a traceback."""
+    """Invalid value of an Output in a spec. Pulumi prints it without a traceback."""
 
 
 class _Deferred:
-    """Check a plain value at once, and an Output's value once it is known, which in a preview it may not be."""
+    """Check a plain value at once, and an Output's value when it is known, which may not be in a preview."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         plain, _ = get_args(source)
@@ -41,7 +41,7 @@ class _Deferred:
                     return adapter.validate_python(resolved)
                 except ValidationError as error:
                     # The value may be a secret of another stack, which no check can see here.
-                    problems = [Problem(field, problem_text(each, show_given=False)) for each in error.errors()]
+                    problems = [Problem(field, problem_text(problem, show_given=False)) for problem in error.errors()]
                     raise InvalidOutputError("An Output in the spec", problems) from None
 
             return value.apply(when_known)

@@ -15,7 +15,7 @@ _WANTED = 'needs a length of time with its unit, such as "90s", "10m", "2h", "7d
 
 
 def duration_text(duration: timedelta) -> str:
-    """Return the form in a spec: whole seconds, the largest units first, `0s` for none."""
+    """Return the duration as written in a spec: whole seconds, starting with the largest unit, `0s` for none."""
     left = int(duration.total_seconds())
     written = ""
     for name, unit in _UNITS.items():
@@ -43,7 +43,7 @@ Duration = Annotated[
 
 
 def lasting(minimum: timedelta, maximum: timedelta, *, why: str = "") -> AfterValidator:
-    """Return the check of a duration's bounds, both allowed. `why` gives the reason of a bound."""
+    """Return the check of a duration's bounds, which are allowed values. `why` gives the reason for a bound."""
     span = f"needs a length of time from {duration_text(minimum)} to {duration_text(maximum)}."
     return AfterValidator(_within(minimum, maximum, f"{span}{' ' if why else ''}{why}"))
 

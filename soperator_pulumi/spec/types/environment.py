@@ -16,7 +16,7 @@ _TOPOLOGY = "needs the text of a topology file of NCCL: XML with the element <sy
 _OF_SLURM = ("SLURM_", "SLURMD_", "SPANK_", "PMI_", "PMIX_")
 
 _ALWAYS_SET = {
-    **dict.fromkeys(("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "HOSTNAME"), "every job has it already"),
+    **dict.fromkeys(("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "HOSTNAME"), "every job already has it"),
     **dict.fromkeys(
         ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL"),
         "Slurm sets it to the GPUs of a job",
@@ -26,9 +26,9 @@ _ALWAYS_SET = {
 
 def _problem(name: str, value: object) -> str | None:
     if any(name.startswith(prefix) for prefix in _OF_SLURM):
-        return "Slurm sets the variables of this name itself. Remove it."
+        return "Slurm itself sets variables with this name. Remove it."
     if name in _ALWAYS_SET:
-        return f"{_ALWAYS_SET[name]}, so that a default has no effect. Remove it."
+        return f"{_ALWAYS_SET[name]}, so a default has no effect. Remove it."
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return "needs text or a number."
     if not str(value).isprintable() or len(str(value)) > _MAX_VALUE:
@@ -51,7 +51,7 @@ def _environment(value: object) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """Return a value as text. 3.0 is 3, as numbers from other languages are floats."""
+    """Return a value as text. 3.0 becomes 3, as other languages send numbers as floats."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -66,7 +66,7 @@ Environment = Annotated[
         }
     ),
 ]
-"""Variables by name. Takes numbers as well."""
+"""Variables by name. Accepts numbers as well."""
 
 NcclTopology = Annotated[
     str,

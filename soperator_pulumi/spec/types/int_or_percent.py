@@ -1,4 +1,4 @@
-"""Parts of a number of nodes in Kubernetes' form: `3` or `10%`."""
+"""Parts of a number of nodes, written as in Kubernetes: `3` or `10%`."""
 
 import re
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class Share:
 
     amount: int
     percent: bool = False
-    """`amount` is a percentage."""
+    """True if `amount` is a percentage."""
 
     def of(self, total: int) -> int:
-        """Return the part of `total` nodes, at most all of them. A percentage rounds down, perhaps to 0."""
+        """Return the part of `total` nodes, at most all of them. A percentage rounds down, possibly to 0."""
         return self.amount * total // _WHOLE if self.percent else min(self.amount, total)
 
     def written(self) -> int | str:
-        """Return the form in a spec: `3` or `"10%"`."""
+        """Return the value as written in a spec: `3` or `"10%"`."""
         return str(self) if self.percent else self.amount
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Share:
             return value
         if isinstance(value, str) and (match := _PERCENT.fullmatch(value)) and int(match["number"]) <= _WHOLE:
             return cls(int(match["number"]), percent=True)
-        # 3.0 is 3: numbers arrive as floats from other languages.
+        # 3.0 is 3: other languages send numbers as floats.
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"):
             whole = int(value)
             if whole == value:

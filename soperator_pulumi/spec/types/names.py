@@ -9,7 +9,7 @@ _LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 DnsLabel = Annotated[
     str, Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 63)
 ]
-"""An RFC 1035 label, for names that become host names in Kubernetes: 63 characters at most."""
+"""An RFC 1035 label, for names that become host names in Kubernetes: at most 63 characters."""
 
 ObjectName = Annotated[
     str,
@@ -19,7 +19,7 @@ ObjectName = Annotated[
         253,
     ),
 ]
-"""An RFC 1123 subdomain, the name of most Kubernetes objects: 253 characters at most."""
+"""An RFC 1123 subdomain, the name of most Kubernetes objects: at most 253 characters."""
 
 _QUALIFIED = r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 
@@ -39,11 +39,11 @@ NetworkName = Annotated[
     str,
     Matches(
         rf"({_UNIT}/)?{_UNIT}",
-        "needs the name of a NetworkAttachmentDefinition, or namespace/name: lower case letters, digits and '-', at "
-        "most 63 characters each.",
+        "needs the name of a NetworkAttachmentDefinition, or namespace/name: lower case letters, digits and '-', with "
+        "at most 63 characters in both parts.",
     ),
 ]
-"""Name of a NetworkAttachmentDefinition, as Multus takes it in a list: parts without dots."""
+"""Name of a NetworkAttachmentDefinition as Multus accepts it in a list: parts without dots."""
 
 LabelKey = Annotated[
     str,
@@ -59,7 +59,7 @@ LabelValue = Annotated[
         63,
     ),
 ]
-"""Value of a Kubernetes label: 63 characters at most."""
+"""Value of a Kubernetes label: at most 63 characters."""
 
 Owner = Annotated[
     str,
@@ -69,7 +69,7 @@ Owner = Annotated[
         63,
     ),
 ]
-"""Value of the owner label of a cluster's objects, and part of its drains' reasons."""
+"""Value of the owner label on a cluster's objects, and part of the reasons of its drains."""
 
 SlurmName = Annotated[
     str,
@@ -79,14 +79,14 @@ SlurmName = Annotated[
         63,
     ),
 ]
-"""A name in slurm.conf for users' options: partition, feature."""
+"""A name in slurm.conf that users give in options: partition, feature."""
 
 ClusterName = Annotated[
     str,
     Matches(_LABEL, "needs lower case letters, digits and '-', a letter first, no '-' at the end.", 40),
 ]
-"""Slurm's ClusterName: a DNS label, as it is the default namespace, in lower case (slurm.conf(5)), and of 40 characters
-at most, as table names of the accounting database contain it."""
+"""Slurm's ClusterName: a DNS label, as it is the default namespace, in lower case (slurm.conf(5)), with at most 40
+characters, as table names of the accounting database contain it."""
 
 SlurmAccount = Annotated[
     str,
@@ -96,4 +96,4 @@ SlurmAccount = Annotated[
         63,
     ),
 ]
-"""Name of an account of the accounting database, which keeps names in lower case."""
+"""Name of an account in the accounting database, which stores names in lower case."""

@@ -1,4 +1,4 @@
-"""Amounts of CPU and memory in Kubernetes' form, and resources of pods."""
+"""Quantities of CPU and memory in Kubernetes' notation, and resources of pods."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def amount(quantity: str) -> Decimal:
     """Return a quantity as a number of CPUs or bytes: `500m` is 0.5, `1Gi` is 1073741824.
 
     Raises:
-        ValueError: The text is no quantity.
+        ValueError: The text is not a quantity.
     """
     match = _QUANTITY.fullmatch(quantity)
     if match is None:
@@ -61,7 +61,7 @@ CpuQuantity = Annotated[
 MemoryQuantity = Annotated[
     str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": f"^(?:{_MEMORY})$"})
 ]
-"""Memory with its unit: `"512Mi"`, `"4Gi"`. A bare number, which would be bytes, is refused."""
+"""Memory with its unit: `"512Mi"`, `"4Gi"`. A bare number, which would mean bytes, is refused."""
 
 
 class ResourceAmounts(Model):
@@ -79,7 +79,7 @@ class PodResources(Model):
     requests: ResourceAmounts = ResourceAmounts()
     """Amounts that the scheduler reserves for the pod."""
     limits: ResourceAmounts = ResourceAmounts()
-    """Amounts beyond which CPU is throttled, and memory ends the container."""
+    """Amounts beyond which CPU is throttled, and the container is killed for memory."""
 
 
 def problems(resources: PodResources | None, path: str) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from soperator_pulumi.spec.validation.base import Matches
 
 
 def _field(value: str) -> str:
-    """Return the pattern of a field whose values match a pattern: values, ranges and steps, separated by commas."""
+    """Return the pattern for a field whose values match `value`: values, ranges and steps, separated by commas."""
     item = rf"(\*|{value}(-{value})?)(/[1-9][0-9]*)?"
     return f"{item}(,{item})*"
 
@@ -29,4 +29,4 @@ Schedule = Annotated[
         max_length=100,
     ),
 ]
-"""Schedule of cron, as a CronJob takes it (Kubernetes, CronJob, "Schedule syntax")."""
+"""Schedule in cron's syntax, as a CronJob accepts it (Kubernetes, CronJob, "Schedule syntax")."""

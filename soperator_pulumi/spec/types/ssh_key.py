@@ -1,4 +1,4 @@
-"""Public keys of users, fully parsed: a typo is found before the first login."""
+"""Public keys of users, fully parsed, so that a typo is found before the first login."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from soperator_pulumi.spec.validation.base import refused_quietly
 _MIN_RSA_BITS = 2048
 _ED25519_BYTES = 32
 _POINT_BYTES = {"nistp256": 65, "nistp384": 97, "nistp521": 133}
-"""Length of an uncompressed point on each curve (RFC 5656)."""
+"""Length of an uncompressed point, by curve (RFC 5656)."""
 
 KEY_TYPES = (
     "ssh-ed25519",
@@ -24,10 +24,10 @@ KEY_TYPES = (
 
 
 def check_public_key(value: object) -> str:
-    """Return a line of authorized_keys, `<type> <base64> [comment]`, without blanks around it.
+    """Return a line of authorized_keys, `<type> <base64> [comment]`, without surrounding blanks.
 
     Raises:
-        PydanticCustomError: Not a public key. The message never holds the value, which may be private.
+        PydanticCustomError: The value is not a public key. The message never shows it, as it may be private.
     """
     if not isinstance(value, str):
         raise refused_quietly('needs a public key as text: the line in a file such as "id_ed25519.pub".')
@@ -40,7 +40,7 @@ def check_public_key(value: object) -> str:
     if not line:
         raise refused_quietly('empty. Give the line in a file such as "id_ed25519.pub", or remove the entry.')
     if "\n" in line or "\r" in line:
-        raise refused_quietly("has more than one line. List each key as an entry of its own.")
+        raise refused_quietly("has more than one line. List the keys as separate entries.")
     kind, _, rest = line.partition(" ")
     if kind not in KEY_TYPES:
         raise refused_quietly(
@@ -68,7 +68,7 @@ SshPublicKey = Annotated[
 
 
 def _fields(blob: bytes) -> list[bytes]:
-    """Return the length-prefixed fields of a key's wire format (RFC 4251, section 5)."""
+    """Return the length-prefixed fields of a key in wire format (RFC 4251, section 5)."""
     fields = []
     while blob:
         length = int.from_bytes(blob[:4], "big")
@@ -94,8 +94,8 @@ def _check_fields(kind: str, fields: list[bytes]) -> None:
         )
     if kind == "ssh-rsa" and int.from_bytes(body[1], "big").bit_length() < _MIN_RSA_BITS:
         raise refused_quietly(
-            f"is an RSA key of {int.from_bytes(body[1], 'big').bit_length()} bits; {_MIN_RSA_BITS} at least are "
-            "needed. Make one of type ed25519: ssh-keygen -t ed25519."
+            f"is an RSA key of {int.from_bytes(body[1], 'big').bit_length()} bits; at least {_MIN_RSA_BITS} are "
+            "needed. Create one of type ed25519: ssh-keygen -t ed25519."
         )
 
 

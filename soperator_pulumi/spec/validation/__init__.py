@@ -1,1 +1,1 @@
-"""Validation: from a user's description to a checked spec, or to all of its problems in our words."""
+"""Validation: a user's description becomes a checked spec, or an error with all of its problems, in clear words."""

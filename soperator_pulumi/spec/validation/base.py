@@ -1,4 +1,4 @@
-"""Base of all models of the spec, and the errors with which a check refuses a value."""
+"""Base class of all models of the spec, and the errors by which a check refuses a value."""
 
 import re
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from soperator_pulumi.errors import Problem
 
 REFUSED = "refused"
-"""Type of pydantic errors by `refused`: the message shows the value before the text."""
+"""Type of the pydantic errors from `refused`: the message shows the value before the text."""
 
 REFUSED_QUIETLY = "refused_quietly"
-"""The same for values that a message must not show."""
+"""Type of the errors from `refused_quietly`, for values that a message must not show."""
 
 REFUSED_PARTS = "refused_parts"
-"""The same for several problems in one value, held in the context."""
+"""Type of the errors from `refused_parts`, whose context holds several problems of one value."""
 
 BROKEN_RULES = "broken_rules"
-"""Type of errors by `broken_rules`."""
+"""Type of the errors from `broken_rules`."""
 
 
 class Model(BaseModel):
-    """A part of the spec: immutable, without unknown keys, each field documented by the text below it."""
+    """A part of the spec: immutable, without unknown keys, with every field documented by the text below it."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -34,27 +34,27 @@ class Model(BaseModel):
 
 
 def refused(text: str) -> PydanticCustomError:
-    """Return the error of a validator; shown as `got <value>, <text>`."""
+    """Return a validator's error, shown as `got <value>, <text>`."""
     return PydanticCustomError(REFUSED, "{text}", {"text": text})
 
 
 def refused_quietly(text: str) -> PydanticCustomError:
-    """Return the error of a validator whose value may be a secret; shown as `<text>`."""
+    """Return a validator's error for a value that may be a secret, shown as `<text>`."""
     return PydanticCustomError(REFUSED_QUIETLY, "{text}", {"text": text})
 
 
 def broken_rules(found: Iterable[Problem]) -> PydanticCustomError:
-    """Return the error of a model's own validator, for fields that do not fit together."""
+    """Return a model validator's error for fields that do not fit together."""
     return PydanticCustomError(BROKEN_RULES, "{text}", {"text": "\n".join(map(str, found))})
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Annotation of a text that must match a regular expression as a whole."""
+    """Annotation for text that must match a regular expression completely."""
 
     pattern: str
     wanted: str
-    """Allowed values in words: the end of the sentence "got X, ..."."""
+    """Allowed values in words, as the end of the sentence "got X, ..."."""
     max_length: int | None = None
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -62,7 +62,7 @@ class Matches:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Add the pattern, in the form of JSON Schema, which searches."""
+        """Add the pattern, anchored, because JSON Schema's patterns search."""
         limit = {} if self.max_length is None else {"maxLength": self.max_length}
         return {**handler(schema), "pattern": f"^(?:{self.pattern})$", **limit}
 
@@ -70,22 +70,22 @@ class Matches:
         if not re.fullmatch(self.pattern, text):
             raise refused(self.wanted)
         if self.max_length is not None and len(text) > self.max_length:
-            raise refused(f"{len(text)} characters long, {self.max_length} at most are allowed. {self.wanted}")
+            raise refused(f"{len(text)} characters long, at most {self.max_length} are allowed. {self.wanted}")
         return text
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """Annotation of a number with bounds, both allowed."""
+    """Annotation for a number with bounds, which are allowed values."""
 
     minimum: float
     maximum: float | None
     wanted: str
-    """Allowed values in words: the end of the sentence "got X, ..."."""
+    """Allowed values in words, as the end of the sentence "got X, ..."."""
     whole: bool
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check before pydantic, which would take text and booleans."""
+        """Check before pydantic, which would accept text and booleans."""
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -107,12 +107,12 @@ class Bounded:
 
 
 def whole(minimum: int, maximum: int | None = None, *, why: str = "") -> Bounded:
-    """Return the check of a whole number. 3.0 is 3, as numbers from other languages are floats."""
+    """Return the check of a whole number. 3.0 becomes 3, as other languages send numbers as floats."""
     return Bounded(minimum, maximum, _wanted("a whole number", minimum, maximum, why), whole=True)
 
 
 def number(minimum: float, maximum: float | None = None, *, what: str, why: str = "") -> Bounded:
-    """Return the check of a number. `what` names it with its unit: "a number of GiB"."""
+    """Return the check of a number. `what` is its name with the unit: "a number of GiB"."""
     return Bounded(minimum, maximum, _wanted(what, minimum, maximum, why), whole=False)
 
 
@@ -122,5 +122,5 @@ def _wanted(what: str, minimum: float, maximum: float | None, why: str) -> str:
 
 
 def refused_parts(found: list[Problem]) -> PydanticCustomError:
-    """Return the error of a validator with several problems in a value, each with a path below it."""
+    """Return a validator's error with several problems in one value, with their paths below it."""
     return PydanticCustomError(REFUSED_PARTS, "{count} problems", {"count": len(found), "problems": found})

@@ -11,17 +11,17 @@ from pydantic import BaseModel
 
 
 def field_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field of a model and of its parents, by the field's name.
+    """Return the texts below the fields of a model and of its parents, by the name of the field.
 
-    pydantic reads sources as well (`use_attribute_docstrings`), but in every program that deploys a cluster, at a third
-    of the models' import time.
+    pydantic can read sources as well (`use_attribute_docstrings`), but would do so in every program that deploys a
+    cluster, which takes a third of the models' import time.
     """
-    parents = [each for each in reversed(model.__mro__) if issubclass(each, BaseModel) and each is not BaseModel]
-    return {name: text for each in parents for name, text in _own(each).items() if name in model.model_fields}
+    parents = [base for base in reversed(model.__mro__) if issubclass(base, BaseModel) and base is not BaseModel]
+    return {name: text for parent in parents for name, text in _own(parent).items() if name in model.model_fields}
 
 
 def member_descriptions(enumeration: type[Enum]) -> dict[str, str]:
-    """Return the text below each member of an enumeration, by the member's name, on one line."""
+    """Return the texts below the members of an enumeration, by the name of the member, on one line."""
     found = {}
     for member, text in _with_texts(enumeration):
         if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
@@ -38,7 +38,7 @@ def _own(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _with_texts(of: type) -> Iterator[tuple[ast.stmt, str]]:
-    """Yield statements of a class with the text below each."""
+    """Yield statements of a class with the texts below them."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     assert isinstance(definition, ast.ClassDef)  # noqa: S101 - the source of a class
     for statement, below in pairwise(definition.body):

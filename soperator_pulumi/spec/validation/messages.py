@@ -1,4 +1,4 @@
-"""pydantic's errors in our words: value given, values allowed, next step. Never a value that may be a secret."""
+"""pydantic's errors in clear words: value given, values allowed, next step. A value that may be secret is not shown."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -19,7 +19,7 @@ _NEVER_SHOWN = {
     "service_annotations",
     *_OF_CHARTS,
 }
-"""Fields that may hold secrets, or into which people paste them by mistake."""
+"""Fields that may hold secrets, or into which users paste secrets by mistake."""
 
 _HIDDEN = "a value that is not shown here"
 
@@ -34,22 +34,22 @@ _NEEDS = {
 
 
 def problem_text(error: ErrorDetails, keys: Sequence[str] = (), *, show_given: bool = True) -> str:
-    """Return the sentence for one error.
+    """Return the sentence that describes one error.
 
     Args:
         error: The error.
-        keys: Allowed keys beside an unknown one.
-        show_given: False where the value given may be a secret.
+        keys: Allowed keys in place of an unknown one.
+        show_given: False if the value given may be a secret.
     """
     kind, given, context = error["type"], error["input"], error.get("ctx", {})
     if kind == REFUSED_QUIETLY:
         return str(context["text"])
     if kind == "missing":
-        return "missing. It has no default: give it."
+        return "missing. It has no default: give a value."
     if kind == "extra_forbidden":
         return _unknown_key(str(error["loc"][-1]), keys)
     if _is_output(given):
-        return "got an Output, needs a plain value, as it decides which resources exist. Give the value itself."
+        return "got an Output, needs a plain value, because it decides which resources exist. Give the value itself."
     return f"got {shown(given, error['loc']) if show_given else _HIDDEN}, {_allowed(error)}"
 
 
@@ -64,7 +64,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 
 def shown(value: object, location: Sequence[int | str] = ()) -> str:
-    """Return the form of a value in a message: a short plain one itself, any other by its kind."""
+    """Return how a message shows a value: a short plain value literally, any other by its kind."""
     if isinstance(value, (Mapping, list, tuple, type(None))):
         return "a mapping" if isinstance(value, Mapping) else "nothing" if value is None else "a list"
     if _NEVER_SHOWN.intersection(str(part) for part in location) and not isinstance(value, bool):
@@ -82,7 +82,7 @@ def _shown_text(text: str) -> str:
 
 
 def _is_output(value: object) -> bool:
-    """Return True for a pulumi.Output, by its type's name: this module is below those that import Pulumi."""
+    """Return True for a pulumi.Output, recognized by its type's name: this module must not import Pulumi."""
     return type(value).__name__ == "Output"
 
 

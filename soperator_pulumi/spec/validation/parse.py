@@ -1,4 +1,4 @@
-"""From a user's description to a checked spec, or to one error with all problems."""
+"""Parsing of a user's description to a checked spec, or to one error with all problems."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,13 +22,13 @@ def parse(model: type[M], data: object, where: str, what: str, rules: Callable[[
 
     Args:
         model: The model.
-        data: A mapping as from a stack's configuration, with Outputs where a field takes them; or a checked model.
+        data: A mapping as in a stack's configuration, with Outputs for fields that accept them; or a checked model.
         where: Origin of the data in the error: a configuration key, or a component.
         what: Name of the described thing in the error.
         rules: Yields problems between the fields of a model, some of which may be unknown.
 
     Raises:
-        SpecError: All problems at once.
+        SpecError: The description has problems; all of them at once.
     """
     if isinstance(data, model):
         return data
@@ -44,21 +44,23 @@ def parse(model: type[M], data: object, where: str, what: str, rules: Callable[[
 def _field_problems(model: type[Model], error: ValidationError) -> Iterator[Problem]:
     errors = error.errors(include_url=False)
     misspelled = {
-        (*each["loc"][:-1], meant_key(str(each["loc"][-1]), _allowed_keys(model, each)))
-        for each in errors
-        if each["type"] == "extra_forbidden"
+        (*error["loc"][:-1], meant_key(str(error["loc"][-1]), _allowed_keys(model, error)))
+        for error in errors
+        if error["type"] == "extra_forbidden"
     }
-    for each in errors:
-        if each["type"] == "default_factory_not_called" or (each["type"] == "missing" and each["loc"] in misspelled):
+    for detail in errors:
+        if detail["type"] == "default_factory_not_called" or (
+            detail["type"] == "missing" and detail["loc"] in misspelled
+        ):
             continue  # a consequence of another problem
-        if each["type"] == BROKEN_RULES:
-            continue  # the rules between fields run again on all readable fields
-        path = _path(each["loc"])
-        if each["type"] == REFUSED_PARTS:
-            for problem in each["ctx"]["problems"]:
+        if detail["type"] == BROKEN_RULES:
+            continue  # the rules between fields run again, on all readable fields
+        path = _path(detail["loc"])
+        if detail["type"] == REFUSED_PARTS:
+            for problem in detail["ctx"]["problems"]:
                 yield Problem(f"{path}.{_key(problem.path)}", problem.text)
         else:
-            yield Problem(path, problem_text(each, _allowed_keys(model, each)))
+            yield Problem(path, problem_text(detail, _allowed_keys(model, detail)))
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -72,7 +74,7 @@ def _key(key: str) -> str:
 
 
 def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
-    """Return the allowed keys at the location of an error in a `model`."""
+    """Return the allowed keys at the location of an error in `model`."""
     at: type[Model] | None = model
     of_user = False  # a key of a mapping is the user's own
     for part in error["loc"][:-1]:
@@ -88,5 +90,5 @@ def _allowed_keys(model: type[Model], error: ErrorDetails) -> tuple[str, ...]:
 
 
 def _order(problem: Problem) -> list[tuple[int, str]]:
-    """Return the sort key of a path, with numbers by value: node_sets[2] before node_sets[10]."""
+    """Return the sort key of a path, with numbers compared by value: node_sets[2] comes before node_sets[10]."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", problem.path)]

@@ -1,7 +1,7 @@
-"""Readable part of a spec with problems, so that the rules between fields run on it as well.
+"""The readable part of a spec with problems, so that the rules between fields can run on it as well.
 
-pydantic runs a model's own validators only when all fields are valid. To report all problems at once, the rules between
-fields are pure functions over models, in which every unreadable field is `UNKNOWN`.
+pydantic runs a model's own validators only if all fields are valid. To report all problems at once, the rules between
+fields are pure functions over models in which every unreadable field is `UNKNOWN`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 
 class _Unknown:
-    """An unreadable value: false and empty, as is every attribute of it."""
+    """An unreadable value: false, empty, and with attributes that are unreadable, too."""
 
     def __getattr__(self, name: str) -> "_Unknown":
         if name.startswith("__"):
@@ -88,23 +88,23 @@ def _default(field: FieldInfo, values: dict[str, object]) -> object:
         readable = {name: value for name, value in values.items() if known(value)}
         default = field.get_default(call_default_factory=True, validated_data=readable)
     except KeyError:
-        return UNKNOWN  # made of an unreadable field
+        return UNKNOWN  # derived from an unreadable field
     return cast("object", default)
 
 
 def model_in(annotation: object) -> type[Model] | None:
-    """Return the model of `Model`, `Model | None`, `tuple[Model, ...]` and `dict[..., Model]`."""
+    """Return the model in an annotation such as `Model | None`, `tuple[Model, ...]` or `dict[..., Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     if get_origin(annotation) is Annotated:
         return None
-    found = [each for argument in get_args(annotation) if (each := model_in(argument)) is not None]
+    found = [nested for argument in get_args(annotation) if (nested := model_in(argument)) is not None]
     return found[0] if found else None
 
 
 @cache
 def _adapters(model: type[Model]) -> dict[str, TypeAdapter[object]]:
-    """Return the check of each field of a model by itself."""
+    """Return a separate check for every field of a model, by name."""
     return {name: TypeAdapter(_annotation(field)) for name, field in model.model_fields.items()}
 
 

@@ -137,7 +137,7 @@ def test_events_open_the_addresses_of_kubernetes_to_the_exporter() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"images": {**IMAGES, "exporter": None}}, "images.exporter: missing, and metrics is on."),
+        ({"images": {**IMAGES, "exporter": None}}, "images.exporter: missing, and metrics are on."),
         (
             {"slurm": {"extra": {"PrivateData": "accounts, Jobs"}}},
             "metrics: given, but PrivateData in slurm.extra hides jobs",

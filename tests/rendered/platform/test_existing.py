@@ -9,7 +9,7 @@ import pytest
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.operations.installed import Requirement
 from soperator_pulumi.platform import GpuOperator, Platform
-from soperator_pulumi.spec.platform.whole_platform import PARTS
+from soperator_pulumi.spec.platform.platform_spec import PARTS
 from soperator_pulumi.testing import Secret, deploy
 from tests.rendered.platform.platforms import WHOLE, a_platform
 

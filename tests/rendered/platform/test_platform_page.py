@@ -12,7 +12,7 @@ from soperator_pulumi.platform import CHARTS, parse_platform
 from soperator_pulumi.platform.chart_values import known_keys, unknown_keys
 from soperator_pulumi.platform.charts import CHART_OF_PART, Chart
 from soperator_pulumi.platform.requirements import requirements
-from soperator_pulumi.spec.platform.whole_platform import PARTS
+from soperator_pulumi.spec.platform.platform_spec import PARTS
 from soperator_pulumi.stack import program
 from soperator_pulumi.testing import Deployment, deploy
 from tests.rendered.cluster.clusters import a_spec

@@ -80,7 +80,7 @@ from 0.125 to 1000000.
   soperator:defaults.slurm.extra.X: Slurm has no such setting. See slurm.conf(5) for its settings.
   soperator:clusters.green.cluster_domain: got "_", needs the name of a Kubernetes object: lower case letters, \
 digits, '-' and '.'.
-  soperator:clusters.green.users[0].uid: missing. It has no default: give it."""
+  soperator:clusters.green.users[0].uid: missing. It has no default: give a value."""
     )
 
 
@@ -132,8 +132,8 @@ def test_a_kubeconfig_in_the_configuration_is_taken_as_text_also_when_it_is_json
 def test_a_reference_where_the_value_decides_which_resources_exist_is_refused_with_its_path() -> None:
     assert refusal(clusters={"a": a_cluster(namespace=from_storage("class"))}) == (
         "the configuration of stack test has 1 problem:\n"
-        "  soperator:clusters.a.namespace: got an Output, needs a plain value, as it decides which resources exist. "
-        "Give the value itself."
+        "  soperator:clusters.a.namespace: got an Output, needs a plain value, because it decides which resources "
+        "exist. Give the value itself."
     )
 
 

@@ -26,7 +26,7 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"cilium": {"mode": "own", "values": {"hubbble": 1}}, "network_operator": {"ip_pools": [{"name": "a"}]}},
         [
             'cilium.values.hubbble: the chart cilium 1.20.2 has no such key. Did you mean "hubble"?',
-            "network_operator.ip_pools[0].subnet: missing. It has no default: give it.",
+            "network_operator.ip_pools[0].subnet: missing. It has no default: give a value.",
         ],
     ),
     "no mode": ({"cilium": {}}, ["cilium.mode: missing. Choose one of "]),
@@ -82,7 +82,7 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "range": (
         {"cert_manager": {"version": ">=1"}},
-        ['cert_manager.version: got ">=1", needs one version of the chart'],
+        ['cert_manager.version: got ">=1", needs an exact version of the chart'],
     ),
     "two sources": (
         {"source": {"oci": "oci://r.example/c", "folder": "x"}},
@@ -102,7 +102,7 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "twice": (
         {"network_operator": {"shared_rdma": [{"name": "a"}, {"name": "a"}]}},
-        ['network_operator.shared_rdma[1].name: got "a", which an entry before it has. '],
+        ['network_operator.shared_rdma[1].name: got "a", which an earlier entry has. '],
     ),
 }
 

@@ -245,7 +245,7 @@ def test_a_key_in_both_spellings_is_refused(engine: FakeEngine, plugin: Resource
 
 def test_the_users_own_names_stay_in_messages(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
     words = refused(plugin, a_cluster(engine, {**INPUTS, "partitions": [{"name": "ssh_keys"}]}))
-    assert 'partitions[0].name: "ssh_keys" is named by no node set.' in words
+    assert 'partitions[0].name: got "ssh_keys", but no node set names it.' in words
 
 
 def test_a_value_that_decides_which_resources_exist_cannot_be_an_output(

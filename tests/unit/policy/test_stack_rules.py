@@ -54,7 +54,7 @@ def test_no_setting_leaves_a_policy_without_a_rule(policy: str, field: str) -> N
         ({"exceptions": []}, "exceptions: got a list, needs a mapping by policy name."),
         ({"exceptions": {"naems": {}}}, 'exceptions.naems: there is no such policy. Did you mean "names"?'),
         ({"exceptions": {"unlike": {}}}, "exceptions.unlike: there is no such policy. The page on policies"),
-        ({"exceptions": {"names": {}}}, "exceptions.names.reason: missing. It has no default: give it."),
+        ({"exceptions": {"names": {}}}, "exceptions.names.reason: missing. It has no default: give a value."),
         ({"exceptions": {"names": None}}, "exceptions.names: got nothing, needs a mapping that describes this part."),
         ({"exceptions": {"names": {"reason": "  "}}}, "exceptions.names.reason: got"),
         ({"exceptions": {"names": {"reason": "x", "resources": "a"}}}, "exceptions.names.resources: got"),

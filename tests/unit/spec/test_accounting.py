@@ -55,7 +55,7 @@ def test_another_database_takes_the_place_of_the_own_one(database: dict[str, Any
         ({"accounting": {"dump": {"schedule": "at night"}}}, "accounting.dump.schedule: "),
         (
             {"accounting": {"dump": {}, "database": {"external": EXTERNAL}}},
-            "accounting.dump: given, but the database is none of the cluster's own.",
+            "accounting.dump: given, but the database is external.",
         ),
         (
             {"accounting": {"database": {"own": {"password": {"secret": "a"}, "password_version": 2}}}},
@@ -69,7 +69,7 @@ def test_another_database_takes_the_place_of_the_own_one(database: dict[str, Any
             {"accounting": {"database": {"own": {"password": {"secret": "database-password"}}}}},
             'accounting.database.own.password.secret: got "database-password", which is the Secret of a generated',
         ),
-        ({"slurm": {"extra": {"AccountingStorageTRES": "gres/gpu"}}}, "it has the GPUs of node_sets[].gpus"),
+        ({"slurm": {"extra": {"AccountingStorageTRES": "gres/gpu"}}}, "it is rendered from node_sets[].gpus"),
         ({"slurm": {"extra": {"AccountingStorageEnforce": "limits"}}}, "set accounting.enforce"),
     ],
 )

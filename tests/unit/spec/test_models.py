@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from soperator_pulumi.spec import args
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
 from soperator_pulumi.spec.login import ServiceType
-from soperator_pulumi.spec.platform.whole_platform import PlatformSpec
+from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.validation.base import Model

@@ -41,7 +41,7 @@ def test_all_problems_of_checks_are_reported_at_once() -> None:
     }
     assert 'Did you mean "limit"?' in found["health.checks.clock.limt"]
     assert found["health.checks.jail.action"].endswith("one outage would fail the check on all nodes and drain them.")
-    assert found["health.checks.gpu_count.limit"] == "is ours: the node set's gpus.count. Remove it."
+    assert found["health.checks.gpu_count.limit"] == "is fixed: it is the node set's gpus.count. Remove it."
 
 
 @pytest.mark.parametrize("name", ["HealthCheckProgram", "healthcheckinterval", "HealthCheckNodeState"])
@@ -50,7 +50,7 @@ def test_parameters_of_slurm_conf_for_checks_are_ours(name: str) -> None:
         parse_cluster({"name": "hpc", "images": IMAGES, "node_sets": NODE_SETS, "slurm": {"extra": {name: "60"}}})
 
     (problem,) = refused.value.problems
-    assert problem.text == "is ours: set health, and a check of your own as health.program. Remove it."
+    assert problem.text == "is managed: set health, and your own check as health.program. Remove it."
 
 
 def test_checks_are_on_unless_a_spec_switches_them_off() -> None:

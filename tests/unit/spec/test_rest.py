@@ -39,11 +39,11 @@ def test_a_service_outside_of_kubernetes_is_taken_with_addresses_that_may_connec
         ),
         (
             {"rest": {"service": "LoadBalancer"}},
-            "rest.allowed_sources: empty, but rest.service is LoadBalancer: nobody could connect.",
+            "rest.allowed_sources: empty, but rest.service is LoadBalancer: no one could connect.",
         ),
         (
             {"rest": {"service": "NodePort", "allowed_namespaces": ["portal"]}},
-            "rest.allowed_sources: empty, but rest.service is NodePort: nobody could connect.",
+            "rest.allowed_sources: empty, but rest.service is NodePort: no one could connect.",
         ),
         ({"rest": {"allowed_sources": ["10.0.0.0/33"]}}, "rest.allowed_sources[0]: "),
         ({"rest": {"max_token_lifetime": "30s"}}, "rest.max_token_lifetime: "),

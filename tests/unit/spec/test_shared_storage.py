@@ -102,9 +102,9 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "a class of EFS": (
         {"storage_class": {"system": "efs"}},
         (
-            "storage_class.system: Amazon EFS makes an access point for each claim, in which "
+            "storage_class.system: Amazon EFS creates an access point per claim, in which "
             "all users become one: homes "
-            "would be open to everybody, and no tree could be filled. Give the file system "
+            "would be open to all users, and no tree could be filled. Give the file system "
             "itself: volume: {system: efs, "
             "handle: fs-0123456789abcdef0}."
         ),
@@ -131,24 +131,27 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "Lustre with locks of one machine": (
         {"volume": a_volume("google_lustre", mount_options=["localflock", "flock"])},
-        'volume.mount_options: got "localflock": locks would hold on one machine alone. Give flock instead.',
+        'volume.mount_options: got "localflock": locks would only hold on one machine. Give flock instead.',
     ),
     "NFS 4.1 of a basic tier": (
         {"storage_class": a_class("filestore", parameters={"tier": "standard"})},
         (
-            'storage_class.parameters.tier: got "standard", which speaks NFS 3 alone. Choose zonal, regional or '
+            'storage_class.parameters.tier: got "standard", which only supports NFS 3. Choose zonal, regional or '
             "enterprise, or give protocol: NFS_V3, whose locks need a lock service."
         ),
     ),
     "SMB": (
         {"storage_class": a_class("azure_files_nfs", parameters={"protocol": "smb"})},
-        'storage_class.parameters.protocol: got "smb", needs "nfs": SMB has no owners and modes of Linux. Remove it.',
+        (
+            'storage_class.parameters.protocol: got "smb", needs "nfs": SMB does not have Linux owners and modes. '
+            "Remove it."
+        ),
     ),
     "a squashed root": (
         {"storage_class": a_class("azure_files_nfs", parameters={"rootSquashType": "RootSquash"})},
         (
             'storage_class.parameters.rootSquashType: got "RootSquash", needs '
-            '"NoRootSquash": the jail is filled by root. '
+            '"NoRootSquash": root fills the jail. '
             "Remove it."
         ),
     ),
@@ -174,20 +177,19 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "a volume of Nebius": (
         {"volume": {"system": "nebius", "handle": "x"}},
         (
-            "volume.system: Nebius shared filesystem has a directory for each claim, by a class. Use storage_class, or "
+            "volume.system: Nebius shared filesystem has a directory per claim, through a class. Use storage_class, or "
             "host_path with the directory at which the machines mount the filesystem."
         ),
     ),
     "a volume of NFS by hand": (
         {"volume": {"system": "nfs", "handle": "x"}},
-        "volume.system: NFS is what the key nfs makes, with server and path. Use that.",
+        "volume.system: NFS is created by the key nfs, from server and path. Use that key.",
     ),
     "JuiceFS with writeback": (
         {"storage_class": a_class("juicefs", mount_options=["enable-xattr", "writeback"])},
         (
-            'storage_class.mount_options: got "writeback": other machines would not see what '
-            "one has written, and a lost "
-            "machine loses it. Remove it."
+            'storage_class.mount_options: got "writeback": other machines would not see '
+            "data that one has written, and losing a machine loses the data. Remove it."
         ),
     ),
     "two pools of VAST": (
@@ -200,12 +202,12 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "noexec": (
         {"nfs": {"server": "nas", "path": "/e", "mount_options": ["noexec"]}},
-        'nfs.mount_options: got "noexec": the admin shell could start no program. Remove it.',
+        'nfs.mount_options: got "noexec": the admin shell could not start programs. Remove it.',
     ),
     "no locks": (
         {"nfs": {"server": "nas", "path": "/e", "mount_options": ["nfsvers=3", "nolock"]}},
         (
-            'nfs.mount_options: got "nolock": locks would hold on one machine alone. Remove it; NFS 4 needs no lock '
+            'nfs.mount_options: got "nolock": locks would only hold on one machine. Remove it; NFS 4 needs no lock '
             "service."
         ),
     ),
@@ -215,7 +217,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another system's driver": (
         {"storage_class": {"system": "other", "driver": "efs.csi.aws.com"}},
-        'storage_class.driver: got "efs.csi.aws.com", which is that of system efs. Give that system.',
+        'storage_class.driver: got "efs.csi.aws.com", which is the driver of system efs. Give that system.',
     ),
     "nothing": (
         {},
@@ -231,11 +233,11 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a claim of a claim": (
         {"existing_claim": "a", "claim": {"namespace": "b", "name": "c"}},
-        "claim: given with existing_claim, which is one already. Remove it.",
+        "claim: given with existing_claim, which already is a claim. Remove it.",
     ),
     "a claim that is too small": (
         {"storage_class": a_class("filestore"), "claim": {"namespace": "b", "name": "c"}, "size_gib": 100},
-        "size_gib: got 100, but volumes of Google Filestore begin at 1024 GiB.",
+        "size_gib: got 100, but volumes of Google Filestore have at least 1024 GiB.",
     ),
 }
 
@@ -286,7 +288,7 @@ def test_parameters_of_the_user_replace_those_of_the_table() -> None:
     ("description", "words"),
     [
         ({"volume": a_volume("efs")}, "177 hard links"),
-        ({"host_path": "/mnt/shared"}, "/mnt/shared is a directory of each machine"),
+        ({"host_path": "/mnt/shared"}, "/mnt/shared is a directory of every machine"),
         ({"nfs": {"server": "nas", "path": "/e", "mount_options": ["soft"]}}, "Mount option soft: "),
         ({"nfs": {"server": "nas", "path": "/e", "mount_options": ["vers=3"]}}, "Mount option vers=3: locks need"),
         ({"storage_class": a_class("filestore", parameters={"protocol": "NFS_V3", "tier": "premium"})}, "NFS_V3"),

@@ -70,7 +70,7 @@ def test_a_name_that_slurm_does_not_know_is_refused(name: str) -> None:
         ("X11Parameters", "home_xauthority", "runs xauth as the user outside the jail. Remove it."),
         ("PrologFlags", "Alloc,x11", "has the entry x11, which is not supported: for X11 forwarding slurmd runs xauth"),
         ("prologflags", "X11", "has the entry x11"),
-        ("LaunchParameters", "mem_sort, disable_send_gids", "do not know the users that are added inside the jail"),
+        ("LaunchParameters", "mem_sort, disable_send_gids", "do not know users that were added inside the jail"),
     ],
 )
 def test_what_a_jail_does_not_allow_is_refused_with_the_reason(key: str, value: str, words: str) -> None:

@@ -30,7 +30,7 @@ FREE = """
 def test_what_the_jail_or_slurm_needs_cannot_be_replaced(path: str) -> None:
     reason = jail_path_problem(path)
     assert reason is not None
-    assert reason.endswith('Choose a place of its own, such as "/data" or "/mnt/local".')
+    assert reason.endswith('Choose another place, such as "/data" or "/mnt/local".')
 
 
 @pytest.mark.parametrize("path", FREE.split())
@@ -144,7 +144,7 @@ def test_no_submount_shows_the_state_of_slurmctld_or_what_is_ours_in_the_jails_v
         a_spec(storage=state, jail={"submounts": [{"path": "/data", "existing_claim": "state"}]})
     jail: Data = {"storage": {"existing_claim": "jail"}}
     for sub_path in ({}, {"sub_path": "trees"}, {"sub_path": "meta/x"}):
-        assert "are ours" in why_not({"path": "/data", "existing_claim": "jail", **sub_path}, **jail)
+        assert "are reserved" in why_not({"path": "/data", "existing_claim": "jail", **sub_path}, **jail)
     a_jail({"path": "/data", "existing_claim": "jail", "sub_path": "data"}, **jail)
 
 
@@ -174,9 +174,9 @@ def test_the_volumes_of_a_cluster_are_different_ones(field: str) -> None:
         a_spec(jail={"storage": one}, storage={"state": one}, accounting=accounting)
 
     found = str(raised.value)
-    assert f'storage.state.{field}: "one" is also that of jail.storage: ' in found
-    assert f'accounting.database.own.storage.{field}: "one" is also that of storage.state: ' in found
-    assert f'accounting.dump.storage.{field}: "one" is also that of accounting.database.own.storage: ' in found
+    assert f'storage.state.{field}: "one" is also that of jail.storage, ' in found
+    assert f'accounting.database.own.storage.{field}: "one" is also that of storage.state, ' in found
+    assert f'accounting.dump.storage.{field}: "one" is also that of accounting.database.own.storage, ' in found
 
 
 @pytest.mark.parametrize(
