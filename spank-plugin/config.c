@@ -97,6 +97,15 @@ static int take_isolation(struct jail_config *config, const char *value, struct 
     }
 }
 
+static int take_containers(struct jail_config *config, const char *value, struct failure *failure)
+{
+    size_t digits = strspn(value, "0123456789");
+
+    if (digits == 0 || digits > 7 || value[digits] != '\0' || (config->containers_mib = (unsigned int)atoi(value)) == 0)
+        return REFUSED("containers=%.40s is no number of MiB from 1 to 9999999", value);
+    return 0;
+}
+
 static int take(struct jail_config *config, const char *argument, struct failure *failure)
 {
     if (strncmp(argument, "jail=", 5) == 0)
@@ -109,11 +118,14 @@ static int take(struct jail_config *config, const char *argument, struct failure
         return take_path(config->binds_file, "binds", argument + 6, failure);
     if (strncmp(argument, "isolation=", 10) == 0)
         return take_isolation(config, argument + 10, failure);
+    if (strncmp(argument, "containers=", 11) == 0)
+        return take_containers(config, argument + 11, failure);
     if (strcmp(argument, "user_namespaces") == 0) {
         config->user_namespaces = true;
         return 0;
     }
-    return REFUSED("unknown argument \"%.100s\": known are jail=, bind=, binds=, spool=, isolation=, user_namespaces",
+    return REFUSED("unknown argument \"%.100s\": known are jail=, bind=, binds=, spool=, isolation=, containers=, "
+                   "user_namespaces",
                    argument);
 }
 
@@ -188,7 +200,10 @@ static int add_line(struct jail_config *config, char *line, struct failure *fail
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "bind=", 5) == 0)
         return config_add_bind(config, line + 5, failure);
-    return fail_with(failure, FAILURE_NODE, "configuration: %s: got the line \"%.100s\", known is bind=PATH[:ro]",
+    if (strncmp(line, "containers=", 11) == 0)
+        return take_containers(config, line + 11, failure);
+    return fail_with(failure, FAILURE_NODE,
+                     "configuration: %s: got the line \"%.100s\", known are bind=PATH[:ro] and containers=MIB",
                      config->binds_file, line);
 }
 

@@ -7,6 +7,8 @@
  *                          belongs to the pod, and not to a configuration that can be newer
  *   spool=PATH             slurmd's spool directory (default /var/spool/slurmd)
  *   isolation=pid,ipc      tasks get a process and an IPC namespace of their own (default: the container's)
+ *   containers=MIB         jobs may have containers, each task's with so much memory for changed files (default: refused);
+ *                          in the file of binds=, too, since the pod's image has the programs for it
  *   user_namespaces        tasks may make user namespaces, and mount in them (default: refused)
  *
  * Anything else is refused: a misspelt word must not open the jail by a crack.
@@ -36,6 +38,7 @@ struct jail_config {
     char binds_file[JAIL_PATH_SIZE]; /* "": none */
     struct jail_bind binds[JAIL_MAX_BINDS]; /* sorted: what holds another comes first */
     size_t bind_count;
+    unsigned int containers_mib; /* 0: refused */
     bool isolate_pid;
     bool isolate_ipc;
     bool user_namespaces;

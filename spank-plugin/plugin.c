@@ -21,6 +21,7 @@
 
 #include "config.h"
 #include "confine.h"
+#include "container_step.h"
 #include "descriptors.h"
 #include "enter_view.h"
 #include "isolation.h"
@@ -51,13 +52,23 @@ static int refuse(const struct failure *failure)
     return -1;
 }
 
+/* True in srun, sbatch and salloc. */
+static bool is_command(void)
+{
+    return spank_context() == S_CTX_LOCAL || spank_context() == S_CTX_ALLOCATOR;
+}
+
 int slurm_spank_init(spank_t spank, int count, char **arguments)
 {
-    (void)spank;
+    struct failure failure = {FAILURE_NONE, ""};
+
+    if (is_command() && container_step_register(spank, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
     if (spank_context() != S_CTX_REMOTE)
         return 0;
     startup_failure.scope = FAILURE_NONE;
-    config_load(&config, count, arguments, &startup_failure);
+    if (config_load(&config, count, arguments, &startup_failure) == 0)
+        container_step_register(spank, &startup_failure);
     if (report_prepare() < 0)
         slurm_error("jail: share memory with tasks: %m");
     return 0;
@@ -90,13 +101,19 @@ static int direct_pmix(spank_t spank, struct failure *failure)
 
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 {
+    struct failure failure = {FAILURE_NONE, ""};
     uint32_t step_id;
 
     (void)count;
     (void)arguments;
+    if (is_command() && container_step_check(&failure) < 0) {
+        slurm_error("%s", failure.text);
+        return -1;
+    }
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
         start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 || prepare_for_user(spank, &startup_failure) < 0 ||
         direct_pmix(spank, &startup_failure) < 0 ||
+        container_step_prepare(spank, &config, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
@@ -147,28 +164,42 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* Build the view of the job's tree in the own mount namespace, and make it the root. */
-static int enter_jail(uint32_t job_id, struct failure *failure)
+/* Build the view of the job's tree in a mount namespace of the calling process's own. Returns its root, or -1. */
+static int open_jail(void *job_id, struct failure *failure)
 {
-    struct view view = {.config = &config, .job = true, .job_id = job_id};
+    struct view view = {.config = &config, .job = true, .job_id = *(const uint32_t *)job_id};
     struct tree tree;
     int claim, root, result;
 
-    if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0 ||
-        enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
+    if (enter_namespace(failure) < 0 || (claim = claim_open(config.jail, failure)) < 0)
         return -1;
-    result = tree_of_job(claim, job_id, &tree, failure);
+    result = tree_of_job(claim, view.job_id, &tree, failure);
     close(claim);
     if (result < 0)
         return -1;
     view.tree = view.place = tree.fd;
     root = view_build(&view, failure);
     close(tree.fd);
-    if (root < 0)
+    return root;
+}
+
+/* Make the view of the job's tree the root; and then that of a container, where the job wants one. */
+static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
+{
+    int root, result;
+
+    if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0)
+        return -1;
+    if (container_step_wanted() &&
+        container_step_import(spank, working_directory, open_jail, &job_id, failure) < 0)
+        return -1;
+    if ((root = open_jail(&job_id, failure)) < 0)
         return -1;
     result = enter_root(root, failure);
     close(root);
-    return result < 0 ? -1 : confine(~UINT64_C(0), config.user_namespaces, failure);
+    if (result < 0 || (container_step_wanted() && container_step_enter(&config, failure) < 0))
+        return -1;
+    return confine(~UINT64_C(0), config.user_namespaces, failure);
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
@@ -188,7 +219,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         fail_job(&failure, "find out", "the working directory");
         return refuse(&failure);
     }
-    return enter_jail(job_id, &failure) < 0 ? refuse(&failure) : 0;
+    return enter_jail(spank, job_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 
 static int set_missing(void *spank, const char *name, const char *value)
@@ -196,6 +227,11 @@ static int set_missing(void *spank, const char *name, const char *value)
     spank_err_t result = spank_setenv(spank, name, value, 0);
 
     return result == ESPANK_SUCCESS || result == ESPANK_ENV_EXISTS ? 0 : -1;
+}
+
+static int set_over(void *spank, const char *name, const char *value)
+{
+    return spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS ? 0 : -1;
 }
 
 int slurm_spank_task_init(spank_t spank, int count, char **arguments)
@@ -206,6 +242,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
     (void)arguments;
     /* Only now, as slurmstepd has put the job's files into their places. */
     if (descriptors_check(&shared_mounts, &failure) < 0 ||
+        (container_step_wanted() && container_step_settle(set_over, spank, working_directory, &failure) < 0) ||
         node_environment_give(NODE_ENVIRONMENT, set_missing, spank, &failure) < 0)
         return refuse(&failure);
     /* As the user: root may not be let into a home directory. */

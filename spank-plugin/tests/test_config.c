@@ -207,7 +207,7 @@ TEST(lines_that_are_no_binds_are_refused)
     world_make();
     for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
         world_write(BINDS, LINES[i]);
-        file_is_refused("known is bind=PATH[:ro]");
+        file_is_refused("known are bind=PATH[:ro] and containers=MIB");
     }
 }
 

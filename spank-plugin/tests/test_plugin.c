@@ -86,6 +86,33 @@ spank_err_t spank_unsetenv(spank_t spank, const char *name)
     return unsetenv(name) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
+spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
+{
+    const char *found = getenv(name);
+
+    (void)spank;
+    return found && snprintf(value, (size_t)size, "%s", found) < size ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
+}
+
+/* What the user has asked for, as an option of the plugin. */
+static struct {
+    const char *name;
+    const char *argument;
+} given;
+
+spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+{
+    (void)spank;
+    return given.name && strcmp(option->name, given.name) == 0 && option->cb(option->val, given.argument, 1) != 0
+               ? ESPANK_ERROR
+               : ESPANK_SUCCESS;
+}
+
+void slurm_spank_log(const char *format, ...)
+{
+    (void)format;
+}
+
 void step_peers_are_of(uid_t user)
 {
     CHECK(user == USER_ID);
@@ -309,6 +336,34 @@ static int has_what_slurmstepd_shall_use(void)
     CHECK(strcmp(getenv("SLURM_PMIX_TMPDIR"), PMIX_DIRECTORY) == 0);
     CHECK(!getenv("PMIX_DEBUG"));
     return 7;
+}
+
+static int starts_no_program(void)
+{
+    CHECK(false);
+    return 1;
+}
+
+TEST(a_container_is_refused_where_the_cluster_has_none)
+{
+    world_make();
+    go_home(0700);
+    given.name = "container-image";
+    given.argument = "ubuntu:24.04";
+    CHECK(step(ARGUMENTS, starts_no_program) == 11);
+    CHECK_SAYS(reported->error, "--container-image: this cluster has no containers");
+    CHECK(reported->updates == 0);
+}
+
+TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
+{
+    world_make();
+    go_home(0700);
+    given.name = "container-save";
+    given.argument = "/home/user/x.sqsh";
+    CHECK(step(ARGUMENTS, starts_no_program) == 11);
+    CHECK_SAYS(reported->error, "--container-save is not supported");
+    CHECK(reported->updates == 0);
 }
 
 TEST(variables_of_a_user_lead_slurmstepd_into_no_folder_for_pmix)

@@ -1,0 +1,180 @@
+#include "container_step.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <slurm/slurm.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "container.h"
+#include "container_view.h"
+#include "image_settings.h"
+
+static struct container container;
+static struct failure refused; /* the first option that cannot be */
+static struct person person;
+static struct image_settings settings;
+static char folder[PATH_MAX]; /* of the image, in the jail */
+
+/* Slurm's callback of every option: `number` is its place among the words. */
+static int take_option(int number, const char *argument, int remote)
+{
+    (void)remote;
+    if (refused.scope == FAILURE_NONE)
+        container_take(&container, &CONTAINER_WORDS[number], argument, &refused);
+    return 0; /* Slurm's own words for a refusal name neither the option nor the reason: container_step_check does */
+}
+
+int container_step_register(spank_t spank, struct failure *failure)
+{
+    for (int i = 0; CONTAINER_WORDS[i].name; i++) {
+        const struct container_word *word = &CONTAINER_WORDS[i];
+        struct spank_option option = {
+            .name = (char *)word->name,
+            .arginfo = (char *)word->argument,
+            .usage = (char *)word->usage,
+            .has_arg = word->argument ? 1 : 0,
+            .val = i,
+            .cb = take_option,
+        };
+
+        if (spank_option_register(spank, &option) != ESPANK_SUCCESS)
+            return fail_with(failure, FAILURE_NODE, "register the option --%s", word->name);
+    }
+    return 0;
+}
+
+static const char *own_variable(void *job, const char *name)
+{
+    (void)job;
+    return getenv(name);
+}
+
+/* The value until the next call; NULL: none. */
+static const char *variable_of_job(void *job, const char *name)
+{
+    static char value[CONTAINER_LIST_SIZE];
+
+    return spank_getenv(job, name, value, sizeof(value)) == ESPANK_SUCCESS ? value : NULL;
+}
+
+static int complete(const char *(*get)(void *job, const char *name), void *job, struct failure *failure)
+{
+    if (refused.scope == FAILURE_NONE)
+        return container_complete(&container, get, job, failure);
+    *failure = refused;
+    return -1;
+}
+
+int container_step_check(struct failure *failure)
+{
+    return complete(own_variable, NULL, failure);
+}
+
+static int find_groups(spank_t spank, struct failure *failure)
+{
+    gid_t *groups = NULL;
+    int count = 0;
+
+    if (spank_get_item(spank, S_JOB_UID, &person.user) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &person.group) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS)
+        return fail_with(failure, FAILURE_JOB, "ask Slurm for the user of the container");
+    if (count < 0 || count > PERSON_MAX_GROUPS)
+        return fail_with(failure, FAILURE_JOB, "a user of a container may have %d groups, and has %d", PERSON_MAX_GROUPS,
+                         count);
+    memcpy(person.groups, groups, (size_t)count * sizeof(*groups));
+    person.group_count = count;
+    return 0;
+}
+
+static int find_person(spank_t spank, struct failure *failure)
+{
+    struct passwd *found;
+
+    if (find_groups(spank, failure) < 0)
+        return -1;
+    if (!(found = getpwuid(person.user)) || strlen(found->pw_name) >= sizeof(person.name) ||
+        strlen(found->pw_dir) >= sizeof(person.home) || found->pw_dir[0] != '/')
+        return fail_with(failure, FAILURE_JOB, "user %u has no entry with a name and a home", person.user);
+    strcpy(person.name, found->pw_name);
+    strcpy(person.home, found->pw_dir);
+    return 0;
+}
+
+int container_step_prepare(spank_t spank, const struct jail_config *config, struct failure *failure)
+{
+    if (complete(variable_of_job, spank, failure) < 0)
+        return -1;
+    if (!container_step_wanted())
+        return 0;
+    if (config->containers_mib == 0)
+        return fail_with(failure, FAILURE_JOB,
+                         "--container-image: this cluster has no containers. Whoever runs it gives it the key `containers`");
+    if (image_import_prepare() < 0)
+        return fail_job(failure, "share with tasks", "memory for the import of images");
+    return find_person(spank, failure);
+}
+
+bool container_step_wanted(void)
+{
+    return container.image[0] != '\0';
+}
+
+static void say(const char *line)
+{
+    slurm_spank_log("container: %s", line);
+}
+
+int container_step_import(spank_t spank, const char *directory, image_open_jail open_jail, void *job,
+                          struct failure *failure)
+{
+    static const char *const PASSED[] = {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+                                         "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG"};
+    static char texts[sizeof(PASSED) / sizeof(PASSED[0])][1024];
+    const char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
+    char job_id[16];
+    uint32_t number;
+    size_t count = 0;
+    struct image_import import = {.person = &person, .image = container.image, .directory = directory, .job_id = job_id,
+                                  .variables = variables, .open_jail = open_jail, .job = job, .say = say};
+
+    if (spank_get_item(spank, S_JOB_ID, &number) != ESPANK_SUCCESS)
+        return fail_with(failure, FAILURE_JOB, "ask Slurm for the job's number");
+    snprintf(job_id, sizeof(job_id), "%u", number);
+    for (size_t i = 0; i < sizeof(PASSED) / sizeof(PASSED[0]); i++) {
+        const char *value = variable_of_job(spank, PASSED[i]);
+
+        if (value && snprintf(texts[count], sizeof(texts[0]), "%s=%s", PASSED[i], value) < (int)sizeof(texts[0])) {
+            variables[count] = texts[count];
+            count++;
+        }
+    }
+    variables[count] = NULL;
+    return image_import(&import, folder, failure);
+}
+
+int container_step_enter(const struct jail_config *config, struct failure *failure)
+{
+    char tree[PATH_MAX];
+    struct container_view view = {.config = config, .container = &container, .person = &person, .tree = tree};
+    int result = -1;
+
+    if (snprintf(tree, sizeof(tree), "%s/rootfs", folder) >= (int)sizeof(tree))
+        return fail_with(failure, FAILURE_JOB, "the image's folder %.100s... has too long a path", folder);
+    if (person_enter(&person, failure) == 0)
+        result = image_settings_read(&settings, folder, failure);
+    if (person_leave(failure) < 0)
+        return -1;
+    return result < 0 ? -1 : container_view_enter(&view, failure);
+}
+
+int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
+                          struct failure *failure)
+{
+    snprintf(directory, PATH_MAX, "%s", container.workdir[0] != '\0' ? container.workdir : settings.workdir);
+    return image_settings_give(&settings, &container, set, job, failure);
+}

@@ -1,0 +1,38 @@
+/*
+ * Containers between Slurm and the rest: options in Slurm's table, variables and rights of the job, the order of a start.
+ */
+#ifndef JAIL_CONTAINER_STEP_H
+#define JAIL_CONTAINER_STEP_H
+
+#include <limits.h>
+#include <slurm/spank.h>
+#include <stdbool.h>
+
+#include "config.h"
+#include "failure.h"
+#include "image_import.h"
+
+/* In srun, sbatch, salloc and slurmstepd: make the options known. */
+int container_step_register(spank_t spank, struct failure *failure);
+
+/* In srun, sbatch and salloc: refuse what cannot be, before there is a job. */
+int container_step_check(struct failure *failure);
+
+/* In slurmstepd: find out whether its tasks want a container, and of whom they are. */
+int container_step_prepare(spank_t spank, const struct jail_config *config, struct failure *failure);
+
+/* True if the step's tasks start in a container. */
+bool container_step_wanted(void);
+
+/* In a task, on the worker's root: bring the image. */
+int container_step_import(spank_t spank, const char *directory, image_open_jail open_jail, void *job,
+                          struct failure *failure);
+
+/* In a task that has entered the jail: go on into the container. */
+int container_step_enter(const struct jail_config *config, struct failure *failure);
+
+/* In a task, as the user: set the image's variables, and find the working directory. */
+int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
+                          struct failure *failure);
+
+#endif

@@ -1,0 +1,283 @@
+#include "container_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "enter_view.h"
+#include "mounts.h"
+#include "resolve_in_root.h"
+#include "view.h"
+#include "view_attach.h"
+
+/* In /run of the jail's view: root's, in memory, and of this task's namespace alone. */
+#define WORKSHOP "/run/container"
+
+#define HOMES "/home"
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What a container has from the jail at the same place, where the jail has it. */
+static const char *const FROM_JAIL[] = {
+    "/proc",      "/sys",        "/dev",         "/run/munge",        "/tmp",
+    "/etc/hosts", "/etc/resolv.conf", "/opt/slurm", "/usr/local/nvidia", "/var/lib/extrausers",
+};
+
+static int text_of(char *text, size_t size, const char *format, int number)
+{
+    return snprintf(text, size, format, number) < (int)size ? 0 : -1;
+}
+
+/* Memory for what the task changes: of the user, so that the layers of the overlay are the user's. */
+static int make_workshop(const struct container_view *view, struct failure *failure)
+{
+    char size[32], files[32], user[32], group[32];
+    const char *const options[] = {"size", size, "nr_inodes", files, "mode", "0700", "uid", user, "gid", group, NULL};
+    const unsigned int mib = view->config->containers_mib;
+    int mount, place, result;
+
+    snprintf(size, sizeof(size), "%um", mib);
+    snprintf(files, sizeof(files), "%u", mib * 64); /* a file for 16 KiB, as in other temporary directories */
+    snprintf(user, sizeof(user), "%u", view->person->user);
+    snprintf(group, sizeof(group), "%u", view->person->group);
+    if (mkdir(WORKSHOP, 0711) < 0 && errno != EEXIST)
+        return fail(failure, "make", WORKSHOP);
+    if ((mount = mounts_new("tmpfs", options, HARMLESS)) < 0)
+        return fail(failure, "mount", WORKSHOP);
+    place = open(WORKSHOP, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    result = place < 0 || mounts_attach(mount, place) < 0 ? fail(failure, "mount", WORKSHOP) : 0;
+    if (place >= 0)
+        close(place);
+    close(mount);
+    return result;
+}
+
+/* The image's root. A process of the user's in /proc has a folder of the user's, too, which is no tree of files. */
+static int open_tree_of_image(const struct container_view *view, struct failure *failure)
+{
+    struct stat status;
+    struct statfs system;
+    int jail = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int tree = jail < 0 ? -1 : open_in_root(jail, view->tree);
+
+    if (jail >= 0)
+        close(jail);
+    if (tree < 0)
+        return fail(failure, "open the image's tree", view->tree);
+    if (fstat(tree, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == view->person->user &&
+        fstatfs(tree, &system) == 0 && system.f_type != PROC_SUPER_MAGIC)
+        return tree;
+    close(tree);
+    return fail_with(failure, FAILURE_JOB, "%s is no folder of the user's", view->tree);
+}
+
+/* The tree with the layer over it. With the user's rights: the overlay has for good those of who mounts it. */
+static int mount_layers(int tree, struct failure *failure)
+{
+    char lower[32];
+    const char *const options[] = {"lowerdir", lower, "upperdir", WORKSHOP "/upper", "workdir", WORKSHOP "/work",
+                                   "metacopy", "off", "redirect_dir", "off", NULL};
+    int mount, place, result = 0;
+
+    if (text_of(lower, sizeof(lower), "/proc/self/fd/%d", tree) < 0 || mkdir(WORKSHOP "/upper", 0755) < 0 ||
+        mkdir(WORKSHOP "/work", 0700) < 0 || mkdir(WORKSHOP "/root", 0700) < 0)
+        return fail(failure, "make folders in", WORKSHOP);
+    if (person_override(true, failure) < 0)
+        return -1;
+    if ((mount = mounts_new("overlay", options, HARMLESS)) < 0)
+        return fail(failure, "mount over the image's tree", "a layer for changes");
+    if (person_override(false, failure) < 0) {
+        close(mount);
+        return -1;
+    }
+    if ((place = open(WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
+        mounts_attach(mount, place) < 0)
+        result = fail(failure, "mount at " WORKSHOP, "the container's root");
+    if (place >= 0)
+        close(place);
+    if (result == 0)
+        return mount;
+    close(mount);
+    return -1;
+}
+
+/* Add a line to a file of the image. Images without the file get one; what the user cannot write to is left alone. */
+static int add_line(int root, const char *path, const char *line, struct failure *failure)
+{
+    char reached[32];
+    struct stat status;
+    int found = make_in_root(root, path, false), file = -1, result = 0;
+
+    if (found < 0)
+        return fail(failure, "make in the image", path);
+    text_of(reached, sizeof(reached), "/proc/self/fd/%d", found);
+    if (fstat(found, &status) == 0 && S_ISREG(status.st_mode) &&
+        (file = open(reached, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
+        write(file, line, strlen(line)) != (ssize_t)strlen(line))
+        result = fail(failure, "write in the image", path);
+    if (file >= 0)
+        close(file);
+    close(found);
+    return result;
+}
+
+static int name_user(int root, const struct person *person, struct failure *failure)
+{
+    char user[1024], group[512];
+
+    snprintf(user, sizeof(user), "\n%s:x:%u:%u::%s:/bin/sh\n", person->name, person->user, person->group, person->home);
+    snprintf(group, sizeof(group), "\n%s:x:%u:\n", person->name, person->group);
+    return add_line(root, "/etc/passwd", user, failure) < 0 ? -1 : add_line(root, "/etc/group", group, failure);
+}
+
+static bool is_same(int left, int right)
+{
+    struct stat of_left, of_right;
+
+    return fstat(left, &of_left) < 0 || fstat(right, &of_right) < 0 ||
+           (of_left.st_dev == of_right.st_dev && of_left.st_ino == of_right.st_ino);
+}
+
+/* Attach a mount where the user wants it, inside of the container. */
+static int attach_wanted(int root, int source, const struct container_mount *wanted, struct failure *failure)
+{
+    struct stat status;
+    int place = fstat(source, &status) < 0 ? -1 : make_in_root(root, wanted->target, S_ISDIR(status.st_mode));
+    int result;
+
+    if (place < 0)
+        return fail(failure, "--container-mounts: make", wanted->target);
+    if (is_same(root, place))
+        result = fail_with(failure, FAILURE_JOB, "--container-mounts: %s would hide the image", wanted->target);
+    else
+        result = view_attach(root, mounts_clone(source, "", true, HARMLESS | (wanted->read_only ? MOUNT_ATTR_RDONLY : 0), 0),
+                             wanted->target, failure);
+    close(place);
+    return result;
+}
+
+/* Mount what the user wants: found in the jail, and only as far as the user gets. */
+static int mount_wanted(int root, int jail, const struct container_mount *wanted, struct failure *failure)
+{
+    struct statfs system;
+    int source = open_in_root(jail, wanted->source), result;
+
+    if (source < 0)
+        return fail(failure, "--container-mounts: open", wanted->source);
+    if (fstatfs(source, &system) < 0 || system.f_type == PROC_SUPER_MAGIC)
+        result = fail_with(failure, FAILURE_JOB, "--container-mounts: %s: of /proc a container has its own", wanted->source);
+    else
+        result = attach_wanted(root, source, wanted, failure);
+    close(source);
+    return result;
+}
+
+/* Show what the jail has at a path, with all that is mounted in it, at the same path. */
+static int show(int root, const char *path, struct failure *failure)
+{
+    int mount = mounts_clone(AT_FDCWD, path, true, 0, 0);
+
+    if (mount < 0 && (errno == ENOENT || errno == EACCES))
+        return 0; /* the user does not get there in the jail either */
+    return view_attach(root, mount, path, failure);
+}
+
+/* Of the user, who makes the places in it. */
+static int show_run(int root, const struct person *person, struct failure *failure)
+{
+    char user[32], group[32];
+    const char *const options[] = {"size", "4m", "mode", "0755", "uid", user, "gid", group, NULL};
+
+    snprintf(user, sizeof(user), "%u", person->user);
+    snprintf(group, sizeof(group), "%u", person->group);
+    return view_attach(root, mounts_new("tmpfs", options, HARMLESS | MOUNT_ATTR_NOEXEC), "/run", failure);
+}
+
+static bool is_shown(const struct container_view *view, const char *path)
+{
+    if (strcmp(path, HOMES) == 0)
+        return false; /* of homes the own one is shown, and only when that is wanted */
+    return view->container->mount_home || strcmp(path, view->person->home) != 0;
+}
+
+static int show_binds(int root, const struct container_view *view, struct failure *failure)
+{
+    const struct jail_config *config = view->config;
+
+    for (size_t i = 0; i < config->bind_count; i++)
+        if (is_shown(view, config->binds[i].path) && show(root, config->binds[i].path, failure) < 0)
+            return -1;
+    if (view->container->mount_home && show(root, view->person->home, failure) < 0)
+        return -1;
+    return show(root, config->spool, failure) < 0 ? -1 : show(root, PMIX_DIRECTORY, failure);
+}
+
+/* Mount all; the last one at a place is what is seen there, so what the job has from the jail comes last. */
+static int mount_all(int root, int jail, const struct container_view *view, struct failure *failure)
+{
+    if (name_user(root, view->person, failure) < 0)
+        return -1;
+    for (size_t i = 0; i < view->container->mount_count; i++)
+        if (mount_wanted(root, jail, &view->container->mounts[i], failure) < 0)
+            return -1;
+    if (show_run(root, view->person, failure) < 0)
+        return -1;
+    for (size_t i = 0; i < LENGTH(FROM_JAIL); i++)
+        if (show(root, FROM_JAIL[i], failure) < 0)
+            return -1;
+    return show_binds(root, view, failure);
+}
+
+static int close_layer(int root, struct failure *failure)
+{
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+
+    return mount_setattr(root, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0
+               ? fail(failure, "make read-only", "the container's files")
+               : 0;
+}
+
+/* With the user's rights on files. Returns a descriptor of the container's root, or -1. */
+static int build(const struct container_view *view, struct failure *failure)
+{
+    mode_t umask_before = umask(0022);
+    int jail = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int tree = open_tree_of_image(view, failure);
+    int root = tree < 0 ? -1 : mount_layers(tree, failure);
+
+    if (tree >= 0)
+        close(tree);
+    if (root >= 0 && (jail < 0 || mount_all(root, jail, view, failure) < 0 ||
+                      (view->container->read_only && close_layer(root, failure) < 0))) {
+        close(root);
+        root = -1;
+    }
+    if (jail >= 0)
+        close(jail);
+    umask(umask_before);
+    return root;
+}
+
+int container_view_enter(const struct container_view *view, struct failure *failure)
+{
+    int root = -1, result = -1;
+
+    if (make_workshop(view, failure) == 0 && person_enter(view->person, failure) == 0) {
+        root = build(view, failure);
+        if (person_leave(failure) < 0) {
+            failure->scope = FAILURE_NODE;
+            return -1;
+        }
+        result = root < 0 ? -1 : enter_root(root, failure);
+    }
+    if (root >= 0)
+        close(root);
+    if (result < 0)
+        failure->scope = FAILURE_JOB;
+    return result;
+}

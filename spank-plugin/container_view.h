@@ -1,0 +1,37 @@
+/*
+ * The view of a container: an image's tree in place of the jail's, with what the job has in the jail mounted in it.
+ *
+ * It is made in a jail that has been entered, with the user's rights on files: whatever a path in an image leads to, and
+ * whatever a user wants to be mounted, root lends its right to mount and nothing else. So the image's folders are the
+ * user's own, and open to the user (umoci unpacks them so).
+ *
+ *   /                      the tree, and over it a layer in memory, lost with the task
+ *   mounts                 of --container-mounts; then, over them,
+ *   /proc /sys /dev /run /tmp /etc/hosts /etc/resolv.conf /opt/slurm /usr/local/nvidia /var/lib/extrausers
+ *                          the jail's, with all that is mounted in them; of /run what is mounted there
+ *   binds                  the jail's submounts, but /home
+ *   the home               with --container-mount-home
+ *   /etc/passwd, /etc/group   the image's, with lines for the user
+ */
+#ifndef JAIL_CONTAINER_VIEW_H
+#define JAIL_CONTAINER_VIEW_H
+
+#include "config.h"
+#include "container.h"
+#include "failure.h"
+#include "person.h"
+
+struct container_view {
+    const struct jail_config *config;
+    const struct container *container;
+    const struct person *person;
+    const char *tree; /* path of the image's root in the jail */
+};
+
+/*
+ * Build the view in the calling process's mount namespace, whose root is a jail's view, and make it the root. Whatever
+ * fails concerns the job alone. Returns 0 or -1.
+ */
+int container_view_enter(const struct container_view *view, struct failure *failure);
+
+#endif

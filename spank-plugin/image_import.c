@@ -1,0 +1,276 @@
+#include "image_import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "confine.h"
+#include "enter_view.h"
+#include "mounts.h"
+#include "resolve_in_root.h"
+#include "view_attach.h"
+
+#define RESULT "image="
+#define ROOT "/run/importer" /* in the jail's view, which only the importer's process has */
+#define MAX_VARIABLES 64
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define READ_ONLY (HARMLESS | MOUNT_ATTR_RDONLY)
+
+/* Of the worker's root, each a folder of the image alone: /usr itself is closed to users (images/worker). */
+static const char *const PROGRAMS[] = {"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share", "/etc/nsswitch.conf"};
+
+/* Certificates: those of the jail, or else of the worker's image. */
+static const char *const CERTIFICATES[] = {"/etc/ssl", "/etc/pki"};
+
+/* Of the jail, where it has them. */
+static const char *const OF_JAIL[] = {"/proc", "/dev", "/tmp", "/home", "/etc/hosts", "/etc/resolv.conf",
+                                      "/var/lib/extrausers"};
+
+static struct {
+    pthread_mutex_t lock;
+    bool ended;
+    char folder[PATH_MAX];
+    struct failure failure;
+} *shared;
+
+int image_import_prepare(void)
+{
+    pthread_mutexattr_t attributes;
+    void *memory = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return -1;
+    shared = memory;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    errno = pthread_mutex_init(&shared->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return errno == 0 ? 0 : -1;
+}
+
+static int add_programs(int root, struct failure *failure)
+{
+    for (size_t i = 0; i < LENGTH(PROGRAMS); i++) {
+        int mount = mounts_clone(AT_FDCWD, PROGRAMS[i], false, READ_ONLY, CLOSED);
+
+        if (mount < 0 && errno == ENOENT)
+            continue; /* lib64 is not on every architecture */
+        if (view_attach(root, mount, PROGRAMS[i], failure) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Add what the jail has at a path. Returns 1 where it has nothing there, 0, or -1. */
+static int add_of_jail(int root, int jail, const char *path, struct failure *failure)
+{
+    int found = open_in_root(jail, path), result;
+
+    if (found < 0)
+        return errno == ENOENT || errno == ENOTDIR ? 1 : fail(failure, "open in the jail", path);
+    result = view_attach(root, mounts_clone(found, "", true, 0, 0), path, failure);
+    close(found);
+    return result;
+}
+
+static int add_certificates(int root, int jail, struct failure *failure)
+{
+    for (size_t i = 0; i < LENGTH(CERTIFICATES); i++) {
+        int result = add_of_jail(root, jail, CERTIFICATES[i], failure);
+
+        if (result < 0)
+            return -1;
+        if (result == 1 && access(CERTIFICATES[i], F_OK) == 0 &&
+            view_attach(root, mounts_clone(AT_FDCWD, CERTIFICATES[i], false, READ_ONLY, CLOSED), CERTIFICATES[i],
+                        failure) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int link_folders(int root, struct failure *failure)
+{
+    static const char *const LINKED[] = {"bin", "lib", "lib64"};
+    char target[16];
+
+    for (size_t i = 0; i < LENGTH(LINKED); i++) {
+        snprintf(target, sizeof(target), "usr/%s", LINKED[i]);
+        if (symlinkat(target, root, LINKED[i]) < 0)
+            return fail(failure, "link for the importer", LINKED[i]);
+    }
+    return 0;
+}
+
+/* The importer's root in the jail's view. Returns a descriptor of it, or -1. */
+static int build_root(int jail, struct failure *failure)
+{
+    static const char *const OPTIONS[] = {"size", "4m", "mode", "0755", NULL};
+    int root = mounts_new("tmpfs", OPTIONS, HARMLESS), place, result;
+
+    if (root < 0)
+        return fail(failure, "mount", "the importer's root");
+    place = make_in_root(jail, ROOT, true);
+    result = place < 0 || mounts_attach(root, place) < 0 ? fail(failure, "mount", "the importer's root") : 0;
+    if (place >= 0)
+        close(place);
+    if (result == 0 && (link_folders(root, failure) < 0 || add_programs(root, failure) < 0 ||
+                        add_certificates(root, jail, failure) < 0))
+        result = -1;
+    for (size_t i = 0; i < LENGTH(OF_JAIL) && result == 0; i++)
+        if (add_of_jail(root, jail, OF_JAIL[i], failure) < 0)
+            result = -1;
+    if (result == 0)
+        return root;
+    close(root);
+    return -1;
+}
+
+static int enter_importer(const struct image_import *import, struct failure *failure)
+{
+    mode_t umask_before;
+    int jail = import->open_jail(import->job, failure), root;
+
+    if (jail < 0)
+        return -1;
+    umask_before = umask(0022);
+    root = build_root(jail, failure);
+    umask(umask_before);
+    close(jail);
+    if (root < 0 || enter_root(root, failure) < 0)
+        return -1;
+    close(root);
+    return confine(~UINT64_C(0), false, failure) < 0 ? -1 : person_become(import->person, failure);
+}
+
+static void list_variables(const struct image_import *import, char *all[MAX_VARIABLES + 3], char home[600])
+{
+    size_t count = 0;
+
+    snprintf(home, 600, "HOME=%s", import->person->home);
+    all[count++] = home;
+    all[count++] = (char *)"PATH=/usr/bin";
+    for (size_t i = 0; import->variables[i] && i < MAX_VARIABLES; i++)
+        all[count++] = (char *)import->variables[i];
+    all[count] = NULL;
+}
+
+/* In a process of its own: never returns. All that it prints goes to the task, as lines. */
+static void run_importer(const struct image_import *import, int output)
+{
+    char *const program[] = {(char *)IMPORTER, (char *)import->job_id, (char *)import->image, NULL};
+    char *variables[MAX_VARIABLES + 3], home[600];
+    struct failure failure = {FAILURE_NONE, ""};
+    int input;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    list_variables(import, variables, home);
+    if (enter_importer(import, &failure) < 0) {
+        dprintf(output, "%s\n", failure.text);
+        _exit(1);
+    }
+    if (chdir(import->directory) < 0 && chdir("/") < 0)
+        _exit(1);
+    if ((input = open("/dev/null", O_RDONLY)) < 0 || dup2(input, STDIN_FILENO) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
+        close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* becoming the user has undone it */
+    execve(IMPORTER, program, variables);
+    dprintf(STDERR_FILENO, "start %s: %s\n", IMPORTER, strerror(errno));
+    _exit(1);
+}
+
+/* Pass its lines on; the result goes to `folder`, and the last other line to `last`. */
+static void listen(FILE *output, const struct image_import *import, char folder[PATH_MAX], char last[256])
+{
+    char *line = NULL;
+    size_t size = 0;
+
+    while (getline(&line, &size, output) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, RESULT, strlen(RESULT)) == 0) {
+            snprintf(folder, PATH_MAX, "%s", line + strlen(RESULT));
+            continue;
+        }
+        for (char *byte = line; *byte; byte++)
+            if ((unsigned char)*byte < ' ' || *byte == 0x7f)
+                *byte = '?'; /* words of a registry go to the user's terminal */
+        if (line[0] != '\0')
+            snprintf(last, 256, "%s", line);
+        import->say(line);
+    }
+    free(line);
+}
+
+static int await(pid_t child, const struct image_import *import, const char *folder, const char *last,
+                 struct failure *failure)
+{
+    int status;
+
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return fail(failure, "wait for", "the importer of images");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && folder[0] == '/')
+        return 0;
+    if (WIFSIGNALED(status))
+        return fail_with(failure, FAILURE_JOB, "image %.200s: its import was ended by signal %d (memory of the job?)",
+                         import->image, WTERMSIG(status));
+    return fail_with(failure, FAILURE_JOB, "image %.200s: %s", import->image, last);
+}
+
+int image_import_run(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)
+{
+    char last[256] = "the importer has said nothing";
+    int ends[2];
+    FILE *output;
+    pid_t child;
+
+    folder[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return fail(failure, "make a pipe to", "the importer of images");
+    if ((child = fork()) == 0)
+        run_importer(import, ends[1]);
+    close(ends[1]);
+    if (child < 0 || !(output = fdopen(ends[0], "r"))) {
+        close(ends[0]);
+        return fail(failure, "start", "the importer of images");
+    }
+    listen(output, import, folder, last);
+    fclose(output);
+    return await(child, import, folder, last, failure);
+}
+
+int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)
+{
+    int locked, result;
+
+    if (!shared)
+        return fail_with(failure, FAILURE_JOB, "no memory to share with the step's other tasks");
+    if ((locked = pthread_mutex_lock(&shared->lock)) == EOWNERDEAD)
+        locked = pthread_mutex_consistent(&shared->lock); /* its task was killed: this one goes on */
+    if (locked != 0) {
+        errno = locked;
+        return fail_job(failure, "wait for", "another task that imports the image");
+    }
+    if (!shared->ended) {
+        shared->failure.scope = FAILURE_NONE;
+        image_import_run(import, shared->folder, &shared->failure);
+        shared->ended = true;
+    }
+    memcpy(folder, shared->folder, PATH_MAX);
+    *failure = shared->failure;
+    result = shared->failure.scope == FAILURE_NONE ? 0 : -1;
+    pthread_mutex_unlock(&shared->lock);
+    return result;
+}

@@ -1,0 +1,44 @@
+/*
+ * The image of a container, brought into the user's own store in the jail by a program of this image (the importer:
+ * images/containers), which runs with the user's rights alone: confined as a task is, on a root with the programs of the
+ * worker's image, the user's files and the network. A registry that means harm has what the user has.
+ */
+#ifndef JAIL_IMAGE_IMPORT_H
+#define JAIL_IMAGE_IMPORT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "failure.h"
+#include "person.h"
+
+#define IMPORTER "/usr/lib/soperator/containers/import-image"
+
+/* Returns a descriptor of the root of a job's view of the jail, in a namespace of its own; or -1. */
+typedef int (*image_open_jail)(void *job, struct failure *failure);
+
+struct image_import {
+    const struct person *person;
+    const char *image;       /* as the user has written it */
+    const char *directory;   /* from which a relative path counts */
+    const char *job_id;      /* all of its nodes get the same image */
+    const char *const *variables; /* NAME=VALUE, ..., NULL: of the job, for the importer */
+    image_open_jail open_jail;
+    void *job;
+    void (*say)(const char *line); /* tells the user how far it is */
+};
+
+/* Prepare, in slurmstepd, the memory by which one task of a node imports for all of them. Returns 0, or -1 with errno. */
+int image_import_prepare(void);
+
+/*
+ * Bring the image, or wait until another task of this step has done so; its folder in the jail is put into `folder`.
+ * Whatever fails in the importer concerns the job. Returns 0 or -1.
+ */
+int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure);
+
+/* Run the importer once, whatever other tasks have. */
+int image_import_run(const struct image_import *import, char folder[PATH_MAX], struct failure *failure);
+
+#endif

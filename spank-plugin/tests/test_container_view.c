@@ -1,0 +1,361 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "../container_view.h"
+#include "../enter_view.h"
+#include "../tree.h"
+#include "../view.h"
+#include "harness.h"
+#include "world.h"
+
+/* Of the user, in a home that is closed to others; the jail has it at the same path. */
+#define HOME "/home/user"
+#define IMAGE HOME "/image"
+
+static struct jail_config config;
+static struct failure failure;
+static struct container container;
+static struct person person = {.user = USER_ID, .group = USER_ID, .name = "user", .home = HOME};
+
+static void own(const char *path)
+{
+    CHECK(lchown(path, USER_ID, USER_ID) == 0);
+}
+
+static void own_folder(const char *path, mode_t mode)
+{
+    CHECK(mkdir(path, mode) == 0);
+    own(path);
+}
+
+static void own_file(const char *path, const char *text)
+{
+    world_write(path, text);
+    own(path);
+}
+
+static void own_link(const char *target, const char *path)
+{
+    CHECK(symlink(target, path) == 0);
+    own(path);
+}
+
+/* A world with an image that has etc/name alone, and a home of another user. */
+static void make(void)
+{
+    static const char *const ARGUMENTS[] = {"bind=/home", "bind=/tmp", "containers=16"};
+
+    world_make();
+    own_folder(HOME, 0700);
+    own_folder(IMAGE, 0755);
+    own_folder(IMAGE "/etc", 0755);
+    own_file(IMAGE "/etc/name", "image");
+    CHECK(mkdir("/home/other", 0700) == 0);
+    world_write("/home/other/secret", "of another");
+    world_configure(&config, 3, ARGUMENTS);
+}
+
+static void want_mount(const char *source, const char *target, bool read_only)
+{
+    container.mounts[container.mount_count++] =
+        (struct container_mount){.source = source, .target = target, .read_only = read_only};
+}
+
+static int enter_tree(const char *path)
+{
+    struct view jail = {.config = &config, .job = true, .job_id = 12};
+    struct container_view view = {.config = &config, .container = &container, .person = &person, .tree = path};
+    struct tree tree;
+    int claim, root;
+
+    CHECK(enter_namespace(&failure) == 0);
+    CHECK((claim = claim_open(config.jail, &failure)) >= 0);
+    CHECK(tree_of_job(claim, 12, &tree, &failure) == 0);
+    jail.tree = jail.place = tree.fd;
+    CHECK((root = view_build(&jail, &failure)) >= 0);
+    CHECK(enter_root(root, &failure) == 0);
+    return container_view_enter(&view, &failure);
+}
+
+static void enter(void)
+{
+    if (enter_tree(IMAGE) < 0)
+        CHECK_SAYS(failure.text, "(no failure)");
+}
+
+static unsigned long flags_of(const char *path)
+{
+    struct statvfs status;
+
+    CHECK(statvfs(path, &status) == 0);
+    return status.f_flag;
+}
+
+/* The tests end in the view, where no leak check can run. */
+#define DONE() _exit(0)
+
+TEST(the_image_is_the_root_and_nothing_of_the_jail_or_of_the_worker_is_in_it)
+{
+    make();
+    enter();
+    CHECK(world_holds("/etc/name", "image"));
+    CHECK(access("/usr", F_OK) == -1 && access("/home/user", F_OK) == -1 && access("/run/container", F_OK) == -1);
+    CHECK(access("/run/claim", F_OK) == -1 && access("/bin/sh", F_OK) == -1);
+    CHECK((flags_of("/") & (ST_NOSUID | ST_NODEV | ST_NOEXEC)) == (ST_NOSUID | ST_NODEV));
+    DONE();
+}
+
+TEST(an_image_without_any_folder_has_what_jobs_need)
+{
+    static const char *const PATHS[] = {"/proc/self/status", "/sys/kernel", "/dev/null", "/run/munge", "/tmp",
+                                        "/etc/hosts", "/etc/resolv.conf", "/opt/slurm", PMIX_DIRECTORY};
+
+    make();
+    enter();
+    for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++)
+        CHECK(access(PATHS[i], F_OK) == 0);
+    CHECK((flags_of("/opt/slurm") & ST_RDONLY) && (flags_of("/sys") & ST_RDONLY));
+    DONE();
+}
+
+TEST(changes_are_made_by_the_user_and_never_reach_the_image)
+{
+    make();
+    enter();
+    world_become_user();
+    world_write("/etc/name", "changed");
+    world_write("/new", "x");
+    CHECK(world_holds("/etc/name", "changed"));
+    CHECK(open("/etc/name", O_RDONLY | O_CLOEXEC) >= 0);
+    DONE();
+}
+
+static int change_the_image(void *unused)
+{
+    (void)unused;
+    enter();
+    world_become_user();
+    world_write("/etc/name", "changed");
+    DONE();
+}
+
+TEST(the_next_container_of_an_image_finds_it_as_it_was)
+{
+    make();
+    CHECK(test_in_child(change_the_image, NULL) == 0);
+    CHECK(world_holds(IMAGE "/etc/name", "image"));
+    CHECK(access(IMAGE "/proc", F_OK) == -1 && access(IMAGE "/etc/hosts", F_OK) == -1);
+}
+
+TEST(a_read_only_container_takes_no_change)
+{
+    make();
+    container.read_only = true;
+    enter();
+    world_become_user();
+    CHECK(open("/etc/name", O_WRONLY) == -1 && errno == EROFS);
+    CHECK(open("/tmp/x", O_WRONLY | O_CREAT, 0600) >= 0);
+    DONE();
+}
+
+TEST(the_home_is_there_when_it_is_wanted_and_homes_of_others_never)
+{
+    make();
+    container.mount_home = true;
+    enter();
+    CHECK(world_holds(IMAGE "/etc/name", "image"));
+    CHECK(access("/home/other", F_OK) == -1 && errno == ENOENT);
+    DONE();
+}
+
+TEST(mounts_are_at_their_targets_with_their_flags)
+{
+    make();
+    own_folder(HOME "/data", 0700);
+    own_file(HOME "/data/x", "data");
+    want_mount(HOME "/data", "/deep/in/it", true);
+    want_mount(HOME "/data/x", "/etc/name", false);
+    enter();
+    CHECK(world_holds("/deep/in/it/x", "data") && world_holds("/etc/name", "data"));
+    CHECK(flags_of("/deep/in/it") & ST_RDONLY);
+    CHECK(flags_of("/deep/in/it") & ST_NOSUID && flags_of("/deep/in/it") & ST_NODEV);
+    DONE();
+}
+
+TEST(the_user_has_a_name_in_an_image_that_has_none)
+{
+    make();
+    own_file(IMAGE "/etc/passwd", "root:x:0:0::/:/bin/sh\n");
+    enter();
+    CHECK(world_holds("/etc/passwd", "root:x:0:0::/:/bin/sh\n\nuser:x:4711:4711:"));
+    CHECK(world_holds("/etc/group", "\nuser:x:4711:"));
+    DONE();
+}
+
+/* The hostile ones: what a path leads to is found with the user's rights, and inside of the container. */
+
+static void is_refused(const char *part)
+{
+    CHECK(enter_tree(IMAGE) == -1);
+    CHECK(failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, part);
+}
+
+TEST(what_the_user_cannot_reach_is_not_mounted)
+{
+    make();
+    want_mount("/home/other/secret", "/x", false);
+    is_refused("--container-mounts: open /home/other/secret: Permission denied");
+    DONE();
+}
+
+TEST(a_link_in_a_source_leads_no_further_than_the_user_gets)
+{
+    make();
+    own_link("/home/other/secret", HOME "/link");
+    want_mount(HOME "/link", "/x", false);
+    is_refused("Permission denied");
+    DONE();
+}
+
+TEST(open_files_of_the_task_are_not_mounted_by_their_links_in_proc)
+{
+    make();
+    want_mount("/proc/self/root", "/x", false);
+    is_refused("--container-mounts: open /proc/self/root");
+    DONE();
+}
+
+TEST(nothing_of_proc_is_mounted_elsewhere)
+{
+    make();
+    want_mount("/proc/self", "/x", false);
+    is_refused("of /proc a container has its own");
+    DONE();
+}
+
+TEST(nothing_is_mounted_over_the_root)
+{
+    make();
+    own_folder(HOME "/data", 0700);
+    own_link("/..", IMAGE "/up");
+    want_mount(HOME "/data", "/up/./..", false);
+    is_refused("would hide the image");
+    DONE();
+}
+
+TEST(links_of_an_image_at_places_of_the_view_lead_to_nothing_outside)
+{
+    make();
+    own_link("/../../home/other", IMAGE "/proc");
+    own_link("../../../../srv", IMAGE "/sys");
+    own_link("/home/other/secret", IMAGE "/etc/passwd");
+    own_link("/proc/self/root/etc/group", IMAGE "/etc/group");
+    own_link("/home/../elsewhere", IMAGE "/run");
+    enter();
+    CHECK(flags_of("/proc") & ST_NOEXEC);
+    CHECK(access("/proc/self/status", F_OK) == 0 && access("/run/munge", F_OK) == 0);
+    CHECK(!world_holds("/home/other/secret", "of another"));
+    DONE();
+}
+
+TEST(a_mount_over_a_place_of_the_view_is_below_it)
+{
+    make();
+    own_folder(HOME "/data", 0700);
+    own_folder(HOME "/data/self", 0700);
+    want_mount(HOME "/data", "/proc", false);
+    want_mount(HOME "/data", "/opt/slurm", false);
+    want_mount(HOME "/data", "/dev", false);
+    enter();
+    CHECK(access("/proc/self/status", F_OK) == 0 && access("/dev/null", F_OK) == 0);
+    CHECK(flags_of("/opt/slurm") & ST_RDONLY);
+    DONE();
+}
+
+TEST(nothing_is_mounted_over_the_root_by_a_folder_that_is_not_there_yet)
+{
+    make();
+    CHECK(mkdir("/home/open", 0755) == 0);
+    want_mount("/home/open", "/missing/..", false);
+    is_refused("would hide the image");
+    DONE();
+}
+
+static int mount_roots_folder(void *unused)
+{
+    (void)unused;
+    want_mount("/home/open", "/etc", false);
+    CHECK(enter_tree(IMAGE) == -1 && failure.scope == FAILURE_JOB);
+    DONE();
+}
+
+TEST(nothing_is_made_in_a_folder_of_root_that_is_mounted_where_the_view_needs_a_place)
+{
+    make();
+    CHECK(mkdir("/home/open", 0755) == 0);
+    CHECK(test_in_child(mount_roots_folder, NULL) == 0);
+    CHECK(rmdir("/home/open") == 0);
+}
+
+TEST(an_image_that_is_not_the_users_is_refused)
+{
+    make();
+    CHECK(mkdir("/home/open", 0755) == 0);
+    CHECK(enter_tree("/home/open") == -1 && failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "/home/open is no folder of the user's");
+    DONE();
+}
+
+TEST(a_folder_of_the_users_in_proc_is_no_image)
+{
+    make();
+    CHECK(enter_tree("/proc/self") == -1 && failure.scope == FAILURE_JOB);
+    DONE();
+}
+
+TEST(files_of_others_in_an_image_stay_closed)
+{
+    make();
+    world_write(IMAGE "/etc/closed", "of root");
+    CHECK(chmod(IMAGE "/etc/closed", 0600) == 0);
+    CHECK(chmod(IMAGE "/etc/name", 06755) == 0);
+    enter();
+    CHECK(flags_of("/") & ST_NOSUID);
+    world_become_user();
+    CHECK(open("/etc/closed", O_RDONLY) == -1 && errno == EACCES);
+    DONE();
+}
+
+TEST(a_pipe_in_place_of_a_file_holds_nobody)
+{
+    make();
+    CHECK(mkfifo(IMAGE "/etc/passwd", 0666) == 0);
+    own(IMAGE "/etc/passwd");
+    enter();
+    DONE();
+}
+
+TEST(changes_have_a_size)
+{
+    static char block[1 << 20];
+    int file;
+
+    make();
+    enter();
+    world_become_user();
+    CHECK((file = open("/big", O_WRONLY | O_CREAT, 0600)) >= 0);
+    for (int i = 0; i < 15; i++)
+        CHECK(write(file, block, sizeof(block)) == sizeof(block));
+    while (write(file, block, sizeof(block)) > 0)
+        ;
+    CHECK(errno == ENOSPC);
+    DONE();
+}

@@ -1,0 +1,131 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../enter_view.h"
+#include "../image_import.h"
+#include "../tree.h"
+#include "../view.h"
+#include "harness.h"
+#include "world.h"
+
+static struct jail_config config;
+static struct failure failure;
+static char folder[PATH_MAX];
+static char said[1024];
+
+static int open_jail(void *job, struct failure *why)
+{
+    struct view view = {.config = &config, .job = true, .job_id = 12};
+    struct tree tree;
+    int claim;
+
+    (void)job;
+    CHECK(enter_namespace(why) == 0);
+    CHECK((claim = claim_open(config.jail, why)) >= 0);
+    CHECK(tree_of_job(claim, 12, &tree, why) == 0);
+    view.tree = view.place = tree.fd;
+    return view_build(&view, why);
+}
+
+static void say(const char *line)
+{
+    strncat(said, line, sizeof(said) - strlen(said) - 2);
+    strcat(said, ";");
+}
+
+/* A worker whose image has this shell script for its importer, and the user's home in the jail. */
+static void make(const char *script)
+{
+    static const char *const ARGUMENTS[] = {"bind=/home", "bind=/tmp"};
+
+    world_make();
+    CHECK(mkdir("/run/layers", 0755) == 0);
+    CHECK(mkdir("/run/layers/upper", 0755) == 0 && mkdir("/run/layers/work", 0755) == 0);
+    CHECK(mount("layers", "/usr/lib", "overlay", 0,
+                "lowerdir=/usr/lib,upperdir=/run/layers/upper,workdir=/run/layers/work") == 0);
+    CHECK(mkdir("/usr/lib/soperator", 0755) == 0 && mkdir("/usr/lib/soperator/containers", 0755) == 0);
+    world_write(IMPORTER, "#!/bin/sh\n");
+    CHECK(truncate(IMPORTER, 0) == 0);
+    world_write(IMPORTER, script);
+    CHECK(mkdir("/home/user", 0700) == 0 && chown("/home/user", USER_ID, USER_ID) == 0);
+    world_write("/run/claim/secret", "of the worker");
+    CHECK(chmod("/run/claim/secret", 0644) == 0);
+    world_configure(&config, 2, ARGUMENTS);
+}
+
+static int import(void)
+{
+    static const char *const VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
+    static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
+    const struct image_import request = {.person = &PERSON, .image = "an image", .directory = "/home/user",
+                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_jail, .say = say};
+
+    return image_import(&request, folder, &failure);
+}
+
+#define SCRIPT(...) "#!/bin/sh\n" __VA_ARGS__
+
+TEST(the_importer_has_the_image_the_users_home_and_the_users_variables)
+{
+    make(SCRIPT("echo $1 \"$2\"; pwd; echo $HOME $https_proxy; id -u; echo image=/home/user/x\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK(strcmp(folder, "/home/user/x") == 0);
+    CHECK_SAYS(said, "12 an image;/home/user;/home/user http://proxy:1;4711;");
+}
+
+TEST(the_importer_reaches_nothing_of_the_worker_but_its_programs)
+{
+    make(SCRIPT("for path in /run/claim /var/spool /root /etc/shadow /opt /var/lib/dpkg; do test ! -e $path || echo $path;\n"
+                "done; for path in /usr/lib/x /etc/x /x /run/x; do ! touch $path 2>/dev/null || echo $path; done;\n"
+                "grep -E '^(Cap(Eff|Bnd|Prm)|NoNewPrivs|Seccomp):' /proc/self/status; echo image=/x\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK_SAYS(said, "CapPrm:?0000000000000000;CapEff:?0000000000000000;CapBnd:?0000000000000000;NoNewPrivs:?1;Seccomp:?2;");
+    CHECK(strncmp(said, "CapPrm", 6) == 0);
+}
+
+TEST(an_importer_that_fails_fails_the_job_with_its_last_words)
+{
+    make(SCRIPT("echo first; echo 'access denied' >&2; exit 3\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == -1);
+    CHECK(failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "image an image: access denied");
+}
+
+TEST(an_importer_without_a_result_has_failed)
+{
+    make(SCRIPT("echo nothing\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == -1 && failure.scope == FAILURE_JOB);
+}
+
+TEST(words_of_the_importer_reach_the_terminal_without_control_characters)
+{
+    make(SCRIPT("printf 'a\\033[31mb\\n'; echo image=/x\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK_SAYS(said, "a?[31mb;");
+}
+
+static int import_and_end(void *unused)
+{
+    (void)unused;
+    return import() == 0 && strcmp(folder, "/once") == 0 ? 0 : 1;
+}
+
+TEST(one_task_of_a_step_imports_for_all)
+{
+    make(SCRIPT("echo x >> /home/user/runs; echo image=/once\n"));
+    CHECK(image_import_prepare() == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(test_in_child(import_and_end, NULL) == 0);
+    CHECK(world_holds("/home/user/runs", "x\n") && !world_holds("/home/user/runs", "x\nx"));
+}
