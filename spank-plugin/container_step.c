@@ -129,8 +129,8 @@ static void say(const char *line)
     slurm_spank_log("container: %s", line);
 }
 
-int container_step_import(spank_t spank, const char *directory, image_open_jail open_jail, void *job,
-                          struct failure *failure)
+int container_step_import(spank_t spank, const struct jail_config *config, const char *directory,
+                          image_open_jail open_jail, void *job, struct failure *failure)
 {
     static const char *const PASSED[] = {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
                                          "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG"};
@@ -139,7 +139,7 @@ int container_step_import(spank_t spank, const char *directory, image_open_jail 
     char job_id[16];
     uint32_t number;
     size_t count = 0;
-    struct image_import import = {.person = &person, .image = container.image, .directory = directory, .job_id = job_id,
+    struct image_import import = {.config = config, .person = &person, .image = container.image, .directory = directory, .job_id = job_id,
                                   .variables = variables, .open_jail = open_jail, .job = job, .say = say};
 
     if (spank_get_item(spank, S_JOB_ID, &number) != ESPANK_SUCCESS)

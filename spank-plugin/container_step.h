@@ -25,8 +25,8 @@ int container_step_prepare(spank_t spank, const struct jail_config *config, stru
 bool container_step_wanted(void);
 
 /* In a task, on the worker's root: bring the image. */
-int container_step_import(spank_t spank, const char *directory, image_open_jail open_jail, void *job,
-                          struct failure *failure);
+int container_step_import(spank_t spank, const struct jail_config *config, const char *directory,
+                          image_open_jail open_jail, void *job, struct failure *failure);
 
 /* In a task that has entered the jail: go on into the container. */
 int container_step_enter(const struct jail_config *config, struct failure *failure);

@@ -33,8 +33,7 @@ static const char *const PROGRAMS[] = {"/usr/bin", "/usr/lib", "/usr/lib64", "/u
 static const char *const CERTIFICATES[] = {"/etc/ssl", "/etc/pki"};
 
 /* Of the jail, where it has them. */
-static const char *const OF_JAIL[] = {"/proc", "/dev", "/tmp", "/home", "/etc/hosts", "/etc/resolv.conf",
-                                      "/var/lib/extrausers"};
+static const char *const OF_JAIL[] = {"/proc", "/dev", "/etc/hosts", "/etc/resolv.conf", "/var/lib/extrausers"};
 
 static struct {
     pthread_mutex_t lock;
@@ -113,7 +112,7 @@ static int link_folders(int root, struct failure *failure)
 }
 
 /* The importer's root in the jail's view. Returns a descriptor of it, or -1. */
-static int build_root(int jail, struct failure *failure)
+static int build_root(int jail, const struct jail_config *config, struct failure *failure)
 {
     static const char *const OPTIONS[] = {"size", "4m", "mode", "0755", NULL};
     int root = mounts_new("tmpfs", OPTIONS, HARMLESS), place, result;
@@ -130,6 +129,9 @@ static int build_root(int jail, struct failure *failure)
     for (size_t i = 0; i < LENGTH(OF_JAIL) && result == 0; i++)
         if (add_of_jail(root, jail, OF_JAIL[i], failure) < 0)
             result = -1;
+    for (size_t i = 0; i < config->bind_count && result == 0; i++)
+        if (add_of_jail(root, jail, config->binds[i].path, failure) < 0)
+            result = -1;
     if (result == 0)
         return root;
     close(root);
@@ -144,7 +146,7 @@ static int enter_importer(const struct image_import *import, struct failure *fai
     if (jail < 0)
         return -1;
     umask_before = umask(0022);
-    root = build_root(jail, failure);
+    root = build_root(jail, import->config, failure);
     umask(umask_before);
     close(jail);
     if (root < 0 || enter_root(root, failure) < 0)

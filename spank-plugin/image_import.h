@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "config.h"
 #include "failure.h"
 #include "person.h"
 
@@ -19,6 +20,7 @@
 typedef int (*image_open_jail)(void *job, struct failure *failure);
 
 struct image_import {
+    const struct jail_config *config;
     const struct person *person;
     const char *image;       /* as the user has written it */
     const char *directory;   /* from which a relative path counts */

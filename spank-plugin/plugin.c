@@ -191,7 +191,7 @@ static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
     if (isolation_join(&isolation, failure) < 0 || descriptors_note(&shared_mounts, &config, failure) < 0)
         return -1;
     if (container_step_wanted() &&
-        container_step_import(spank, working_directory, open_jail, &job_id, failure) < 0)
+        container_step_import(spank, &config, working_directory, open_jail, &job_id, failure) < 0)
         return -1;
     if ((root = open_jail(&job_id, failure)) < 0)
         return -1;

@@ -92,6 +92,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         [*jail_binds(spec, SubmountRole.WORKER), f"bind={layout.JOB_FILES}:ro"],
         processes=node_set.process_limit,
         lock_memory=node_set.locks_memory,
+        containers_mib=spec.containers.writes_mib if spec.containers else None,
         gpus=start_arguments(node_set.gpus),
         environment=node_set.job_environment,
         verify_new_nodes=spec.health.verify_new_nodes,

@@ -29,6 +29,7 @@ def start_command(
     *,
     processes: int,
     lock_memory: bool,
+    containers_mib: int | None = None,
     gpus: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     verify_new_nodes: bool = False,
@@ -42,6 +43,7 @@ def start_command(
         binds: Directories of the container that jobs see, as arguments of the plugin.
         processes: Number of processes that a user may have. Jobs inherit it; slurmd and its steps are root's.
         lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
+        containers_mib: Memory in MiB for what a task changes in its container. Default: jobs may have no containers.
         gpus: GPUs that the pod must have, as arguments of start.sh.
         environment: Variables of jobs. Default: none.
         verify_new_nodes: Whether a new node stays drained until long checks have passed.
@@ -59,6 +61,7 @@ def start_command(
         *([f"not_verified={layout.NOT_VERIFIED}"] if verify_new_nodes else []),
         f"newcomer_seconds={NEWCOMER_SECONDS}",
         f"ours={_reasons(owner)}{f'|{layout.NOT_VERIFIED}(, .*)?' if verify_new_nodes else ''}",
+        *([f"containers={containers_mib}"] if containers_mib else []),
         *gpus,
         # Kubernetes replaces $(NAME) in a command, and takes $$ for $.
         *(f"environment={name}={value.replace('$', '$$')}" for name, value in sorted((environment or {}).items())),

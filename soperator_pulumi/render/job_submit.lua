@@ -105,6 +105,15 @@ local function problem(value, concerns)
    return nil
 end
 
+-- Slurm's own containers need a runtime on the worker's root, where nothing of a user runs. Without one Slurm fails such
+-- jobs with "Unspecified error".
+local function bundle_problem(bundle)
+   if is_empty(bundle) then
+      return nil
+   end
+   return "--container " .. shown(bundle) .. ": OCI bundles are not supported. Give an image by --container-image."
+end
+
 -- Returns the answer to slurmctld. An error in here refuses the job: slurmctld itself would accept it.
 local function answer(look)
    local ran, found = pcall(look)
@@ -128,8 +137,8 @@ function slurm_job_submit(job_desc, _, _)
          end
          return given
       end
-      return excess(value) or environment_problem(job_desc) or problem(value, function() return true end)
-         or one_too_many(job_desc)
+      return excess(value) or environment_problem(job_desc) or bundle_problem(value("container"))
+         or problem(value, function() return true end) or one_too_many(job_desc)
    end)
 end
 

@@ -412,6 +412,14 @@ class JailArgs(TypedDict, total=False):
     machines with AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
+class ContainersArgs(TypedDict, total=False):
+    """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
+
+    writes_mib: int
+    """Limit in MiB of what a task changes in its container's own files. It is in memory, counts as the job's, and goes
+    with the task. Default: 1 GiB."""
+
+
 class DatabaseVolumeArgs(TypedDict, total=False):
     """The volume (ReadWriteOnce) with the data of MariaDB."""
 
@@ -997,6 +1005,8 @@ class ClusterArgs(TypedDict, total=False):
     """Groups of users. A user's own group needs no entry."""
     jail: JailArgs
     """The root filesystem of all sessions and jobs, on the same volume as the homes."""
+    containers: ContainersArgs
+    """Containers in jobs. Default: none; `--container-image` is refused."""
     accounting: AccountingArgs | Annotated[str, Literal["none"]]
     """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd with the
     cluster's own MariaDB."""

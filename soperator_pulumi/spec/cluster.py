@@ -28,6 +28,7 @@ from soperator_pulumi.spec.accounting import Accounting, AccountingSpec, OwnData
 from soperator_pulumi.spec.accounting_dump import DumpSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
+from soperator_pulumi.spec.job_containers import ContainersSpec
 from soperator_pulumi.spec.job_hooks import HooksSpec
 from soperator_pulumi.spec.login import LoginSpec
 from soperator_pulumi.spec.metrics import MetricsSpec
@@ -102,6 +103,8 @@ class ClusterSpec(Model):
     """Groups of users. A user's own group needs no entry."""
     jail: JailSpec = JailSpec()
     """The root filesystem of all sessions and jobs, on the same volume as the homes."""
+    containers: ContainersSpec | None = None
+    """Containers in jobs. Default: none; `--container-image` is refused."""
     accounting: Accounting = AccountingSpec()
     """Records of jobs, and limits of accounts, in a database: a mapping, or "none". Default: slurmdbd with the
     cluster's own MariaDB."""

@@ -12,6 +12,7 @@ SOURCES = (
     "soperator_pulumi",
     "tools",
     "stacks",
+    "images/containers/container_images",
     "images/health/node_health",
     "images/health/long_checks",
     "images/jail-tools/jail_tools",

@@ -50,7 +50,7 @@ FOLDERS = {
     "jail": ("manuals", "packages"),
     "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),
-    "worker": ("health",),
+    "worker": ("containers", "health"),
 }
 """Folders built into an image besides its own, by their paths from `images/`."""
 

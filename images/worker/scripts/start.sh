@@ -5,6 +5,7 @@
 #   conf="Feature=... CPUs=... RealMemory=..."   the node's record, where slurmctld has none
 #   volume=PATH[:ro]         a volume, from which nothing is executed
 #   bind=PATH[:ro]           a directory of the pod that jobs see, an argument of the SPANK plugin
+#   containers=MIB           jobs may have containers, an argument of the SPANK plugin
 #   own=PATH                 a directory in which nothing stays of a user whose last job on the node has ended
 #   processes=N              processes of a user; slurmd and its steps are root's and do not count
 #   pod_start=REASON         reason of the drain with which a new node registers
@@ -26,7 +27,7 @@ scripts=${0%/*}
 
 other_version="images.worker is of another version than the program that made this pod. Name the image of its version."
 controller='' conf='' volumes='' binds='' own='' processes='' pod_start='' not_verified='' newcomer_seconds='' ours=''
-gpus='' mig='' shards='' lock_memory=false
+gpus='' mig='' shards='' containers='' lock_memory=false
 mkdir -p "$JOB_FILES"
 : > "$JOB_FILES/environment"
 for argument; do
@@ -36,6 +37,7 @@ for argument; do
         conf=*) conf=$value ;;
         volume=*) volumes="$volumes $value" ;;
         bind=*) binds="$binds $argument" ;;
+        containers=*) containers=$argument ;;
         own=*) own="$own $value" ;;
         processes=*) processes=$value ;;
         pod_start=*) pod_start=$value ;;
@@ -70,9 +72,9 @@ if [ -d "$DRIVER" ]; then
     # For programs that a running job starts after root has made the jail's library cache (view_driver.h).
     echo LD_LIBRARY_PATH=/usr/local/nvidia/lib64 >> "$JOB_FILES/environment"
 fi
-# A pod that has not been replaced since the specification changed keeps what it has: jobs see what these files list.
+# A pod that has not been replaced since the specification changed keeps what it has: these files tell.
 # shellcheck disable=SC2086
-printf '%s\n' $binds > "$JAIL_BINDS"
+printf '%s\n' $binds $containers > "$JAIL_BINDS"
 # shellcheck disable=SC2086
 printf '%s\n' $own "$MESSAGE_QUEUES" > "$JAIL_OWN"
 

@@ -36,6 +36,12 @@ def test_volumes_are_closed_before_slurmd_starts_and_its_jobs_find_what_they_see
     assert (worker.root / "jail-own").read_text() == "/tmp\n/dev/mqueue\n"
 
 
+def test_jobs_may_have_containers_where_the_pod_says_so(worker: Worker) -> None:
+    worker.options["containers_mib"] = 512
+    assert worker.start()[0] == "-D"
+    assert (worker.root / "jail-binds").read_text() == "bind=/tmp\nbind=/data:ro\ncontainers=512\n"
+
+
 def test_what_is_in_memory_has_a_file_for_16_kib_of_its_size_before_it_is_closed(worker: Worker) -> None:
     worker.start()
     of_tmp = [call for call in worker.calls.read_text().splitlines() if call.endswith(" /tmp")]

@@ -137,6 +137,14 @@ def test_any_other_path_is_refused_by_its_name(slurmctld: Slurmctld, job: Data, 
     assert words in told
 
 
+def test_slurms_own_containers_are_refused_with_the_option_to_use() -> None:
+    told = Slurmctld(a_spec()).submit(work_dir="/home/alice", container="/home/alice/bundle")
+
+    assert told == (
+        '--container "/home/alice/bundle": OCI bundles are not supported. Give an image by --container-image.'
+    )
+
+
 def test_who_is_refused_is_told_what_is_allowed(slurmctld: Slurmctld) -> None:
     assert slurmctld.submit(**a_batch_job(work_dir="/srv")) == (
         'working directory "/srv": not shared with the nodes, so no job can start in it. Change the directory, or give '

@@ -1,0 +1,168 @@
+"""Bringing an image by skopeo, and unpacking it by umoci, as an ordinary user."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from container_images import image_store
+from container_images.image_reference import ImageError, ImageReference
+
+_NAME = "image"
+"""Tag in the OCI layout of one image."""
+
+_PROGRESS_SECONDS = 10
+_RETRIES = 3
+_MIB = 1024 * 1024
+
+_HINTS = {
+    r"unauthorized|authentication required|denied|40[13]\b": "Is the name right, and are credentials for the registry "
+    "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
+    r"toomanyrequests|429": "The registry limits pulls: wait, or log in to it.",
+    r"no space left|quota": "The home is full: remove what is not needed, such as folders in "
+    f"~/{image_store.STORE}/images.",
+    r"x509|certificate": "The jail's certificates (/etc/ssl) do not know the registry's authority.",
+}
+"""Next steps for words of a failed program, in the order in which they count."""
+
+
+class ImageBringer:
+    """Brings one image.
+
+    Args:
+        image: The image.
+        authentication: Descriptor of the file with credentials.
+        environment: Variables of the programs.
+        say: Tells the user how far it is.
+
+    """
+
+    def __init__(
+        self,
+        image: ImageReference,
+        authentication: int,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+    ) -> None:
+        self._image = image
+        self._authentication = authentication
+        self._environment = environment
+        self._say = say
+        self._bytes: int | None = None
+
+    def digest(self) -> str:
+        """Return the digest of the image's manifest, or of its list for several platforms."""
+        raw = self._skopeo("inspect", "--raw", self._image.skopeo)
+        layers = json.loads(raw).get("layers", [])
+        self._bytes = sum(layer.get("size", 0) for layer in layers) or None
+        return f"sha256:{hashlib.sha256(raw).hexdigest()}"
+
+    def bring(self, digest: str, part: Path) -> None:
+        """Make `rootfs`, `environment` and `workdir` in a folder; what is there of an earlier try is used."""
+        began = time.monotonic()
+        layout, root = part / "oci", part / "rootfs"
+        (part / "tmp").mkdir(mode=0o700, exist_ok=True)
+        of_all = f" of {self._bytes / _MIB:.0f} MiB" if self._bytes else ""
+        self._say(f"pulls {self._image.skopeo}{of_all}")
+        self._skopeo(
+            *("copy", "--retry-times", str(_RETRIES)),
+            *(self._pinned(digest), f"oci:{layout}:{_NAME}"),
+            temporary=part / "tmp",
+            progress=lambda: self._say(f"has {_size(layout) / _MIB:.0f} MiB{of_all}"),
+        )
+        self._say("unpacks it")
+        image_store.remove(root)
+        self._run(
+            ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
+            progress=lambda: self._say("still unpacks it"),
+        )
+        image_store.open_to_owner(root)
+        root.chmod(root.stat().st_mode & 0o7777 | 0o700)
+        write_settings(layout, part)
+        image_store.remove(layout)
+        image_store.remove(part / "tmp")
+        self._say(f"has brought it in {time.monotonic() - began:.0f} s")
+
+    def _pinned(self, digest: str) -> str:
+        """Return the image by its digest: what has been looked up is what is brought."""
+        if self._image.registry is None:
+            return self._image.skopeo
+        name = re.sub(r"(@sha256:[0-9a-f]{64}|:[^:/]+)$", "", self._image.skopeo)
+        return f"{name}@{digest}"
+
+    def _skopeo(
+        self,
+        verb: str,
+        *arguments: str,
+        temporary: Path | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> bytes:
+        # Users' own images count as good as the registry's: whoever runs one runs it as the own user.
+        own = ["skopeo", "--insecure-policy", *(["--tmpdir", str(temporary)] if temporary else []), verb]
+        credentials = ["--authfile", f"/proc/self/fd/{self._authentication}"]
+        return self._run([*own, *credentials, *arguments], progress=progress)
+
+    def _run(self, command: Sequence[str], *, progress: Callable[[], None] | None = None) -> bytes:
+        with (
+            tempfile.TemporaryFile() as errors,
+            tempfile.TemporaryFile() as output,
+            subprocess.Popen(
+                command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                pass_fds=[self._authentication],
+            ) as process,
+        ):
+            while True:
+                try:
+                    process.wait(_PROGRESS_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    if progress:
+                        progress()
+            if process.returncode:
+                errors.seek(0)
+                raise ImageError(in_words(command[0], errors.read().decode(errors="replace")))
+            output.seek(0)
+            return output.read()
+
+
+def write_settings(layout: Path, folder: Path) -> None:
+    """Write what the plugin needs of an image's configuration: variables, each with a zero byte, and the directory."""
+    index = json.loads((layout / "index.json").read_text())
+    manifest = _blob(layout, index["manifests"][-1]["digest"])
+    config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
+    variables = [variable for variable in config.get("Env") or [] if "\0" not in variable]
+    (folder / "environment").write_text("".join(f"{variable}\0" for variable in variables))
+    (folder / "workdir").write_text(config.get("WorkingDir") or "/")
+
+
+def in_words(program: str, errors: str) -> str:
+    """Return the last line of a program's errors without its log's marks, and what to do next."""
+    lines = [line for line in errors.splitlines() if line.strip()] or ["it said nothing"]
+    last = re.sub(r'^(FATA\[\d+\]\s*|time="[^"]*" level=\w+ msg=)', "", lines[-1]).strip().strip('"')
+    hint = next((words for pattern, words in _HINTS.items() if re.search(pattern, last, re.IGNORECASE)), "")
+    return f"{program}: {last}{'.' if hint else ''} {hint}".strip()
+
+
+def _blob(layout: Path, digest: str) -> dict[str, Any]:
+    algorithm, _, name = digest.partition(":")
+    content: dict[str, Any] = json.loads((layout / "blobs" / algorithm / name).read_text())
+    return content
+
+
+def _size(folder: Path) -> int:
+    return sum(
+        entry.stat(follow_symlinks=False).st_size
+        for parent, _, _ in os.walk(folder)
+        for entry in os.scandir(parent)
+        if entry.is_file(follow_symlinks=False)
+    )

@@ -1,0 +1,96 @@
+"""Images as users write them after `--container-image`, in the words of skopeo."""
+
+import re
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_DIGEST = r"sha256:[0-9a-f]{64}"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?"
+_NAME = r"[a-z0-9](?:[a-z0-9._/-]*[a-z0-9])?"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_IMAGE = re.compile(rf"(?P<name>{_NAME})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?")
+_USER = re.compile(r"(?P<user>[^@/#\s]+)@(?!sha256:)(?P<rest>.+)")
+
+FORMS = (
+    "Known are [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, and the path (with a '/' or './' in "
+    "front) of an OCI layout or of an archive of `docker save` or `podman save`."
+)
+
+DOCKER_HUB = "docker.io"
+"""Registry of images that name none."""
+
+
+class ImageError(Exception):
+    """An image that cannot be had, in words for the user."""
+
+
+@dataclass(frozen=True)
+class ImageReference:
+    """An image, and from where it comes.
+
+    Attributes:
+        skopeo: Its name for skopeo.
+        registry: The host of its registry, with a port where one is given; None for a file.
+        user: The user whose password the registry wants; None for any.
+
+    """
+
+    skopeo: str
+    registry: str | None = None
+    user: str | None = None
+
+
+def parse(text: str, directory: Path) -> ImageReference:
+    """Return the image that a user means.
+
+    Args:
+        text: The value of `--container-image`.
+        directory: Directory from which a relative path counts.
+
+    Raises:
+        ImageError: There is no image of that form, or the file is no image.
+
+    """
+    if text.startswith(("/", "./", "../")):
+        return _in_file(directory / text)
+    return _in_registry(text.removeprefix("docker://"), text)
+
+
+def _in_registry(rest: str, text: str) -> ImageReference:
+    user = None
+    if match := _USER.fullmatch(rest):
+        user, rest = match["user"], match["rest"]
+    if "#" in rest:
+        registry, rest = rest.split("#", 1)
+    else:  # Docker's rule: a first part with a dot or a port is a host
+        first, slash, others = rest.partition("/")
+        is_host = slash and (first == "localhost" or "." in first or ":" in first)
+        registry, rest = (first, others) if is_host else (DOCKER_HUB, rest)
+    image = _IMAGE.fullmatch(rest)
+    if not image or not re.fullmatch(_HOST, registry):
+        message = f'"{text}" is no image. {FORMS}'
+        raise ImageError(message)
+    version = f"@{image['digest']}" if image["digest"] else f":{image['tag'] or 'latest'}"
+    return ImageReference(f"docker://{registry}/{image['name']}{version}", registry, user)
+
+
+def _in_file(path: Path) -> ImageReference:
+    if ":" in str(path):
+        message = f"{path}: the path of an image must have no ':'. Rename it."
+        raise ImageError(message)
+    try:
+        if path.is_dir():
+            names = {entry.name for entry in path.iterdir()}
+        else:
+            with tarfile.open(path) as archive:
+                names = {name.removeprefix("./") for name in archive.getnames()}
+    except (OSError, tarfile.TarError) as error:
+        message = f"{path} cannot be read as an image: {getattr(error, 'strerror', None) or error}. {FORMS}"
+        raise ImageError(message) from error
+    if "oci-layout" in names:
+        return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}")
+    if "manifest.json" in names and not path.is_dir():
+        return ImageReference(f"docker-archive:{path}")
+    message = f"{path} is no image: it has no oci-layout and no manifest.json. {FORMS}"
+    raise ImageError(message)

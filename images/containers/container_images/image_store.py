@@ -1,0 +1,118 @@
+"""The user's store of images, on storage that all nodes share: each image is brought once, by one process.
+
+`images/<digest>/`   an image: `rootfs`, its files; `environment` and `workdir`, for the plugin
+`parts/<digest>/`    an image that is being brought; what a killed process has left is gone on with
+`jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
+`locks/<name>`       held by who brings or looks up; the kernel frees them when it dies
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STORE = ".local/share/soperator/containers"
+"""The store's place in a home."""
+
+_RECORD_SECONDS = 30 * 86_400
+"""Age at which a job's record goes."""
+
+
+class ImageStore:
+    """A user's images.
+
+    Args:
+        folder: The store's folder; made when it is missing.
+        say: Tells the user what is waited for.
+
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._say = say
+        for name in ("images", "parts", "jobs", "locks"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
+        """Return the digest of an image for all nodes of a job: a tag that moves meanwhile gives them no two images."""
+        name = f"{job}-{hashlib.sha256(image.encode()).hexdigest()[:16]}"
+        record = self._folder / "jobs" / name
+        if digest := _content(record):
+            return digest
+        with self._locked(name, "another node to look up the image"):
+            if digest := _content(record):
+                return digest
+            digest = find()
+            new = record.with_suffix(".new")
+            new.write_text(digest)
+            new.rename(record)
+            self._forget_old_jobs()
+            return digest
+
+    def folder_of(self, digest: str, bring: Callable[[Path], None]) -> Path:
+        """Return the folder of an image; `bring` makes it in the folder that it is given, where it is missing."""
+        name = digest.removeprefix("sha256:")
+        ready = self._folder / "images" / name
+        if ready.is_dir():
+            return ready
+        with self._locked(name, "another process that brings this image"):
+            part = self._folder / "parts" / name
+            if not ready.is_dir():
+                part.mkdir(mode=0o700, exist_ok=True)
+                bring(part)
+                part.rename(ready)
+        return ready
+
+    def _forget_old_jobs(self) -> None:
+        oldest = time.time() - _RECORD_SECONDS
+        for name in ("jobs", "locks"):
+            for path in (self._folder / name).glob("*-*"):
+                if path.stat().st_mtime < oldest:
+                    path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, name: str, holder: str) -> Iterator[None]:
+        with (self._folder / "locks" / name).open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._say(f"waits on {socket.gethostname()} for {holder}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            os.utime(lock.fileno())
+            yield
+
+
+def _content(record: Path) -> str | None:
+    try:
+        return record.read_text()
+    except FileNotFoundError:
+        return None
+
+
+def open_to_owner(folder: Path) -> None:
+    """Give the owner all rights on folders and the right to read files below one, as root in a container would have.
+
+    Root of a container looks at no modes. Its files are the user's here, for whom modes count.
+    """
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            if path.is_symlink():
+                continue
+            mode = path.stat().st_mode & 0o7777
+            wanted = mode | (0o700 if name in folders else 0o400)
+            if wanted != mode:
+                path.chmod(wanted)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, whatever modes an image has left there."""
+    if folder.is_dir():
+        folder.chmod(0o700)
+        open_to_owner(folder)
+        shutil.rmtree(folder)

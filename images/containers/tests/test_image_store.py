@@ -1,0 +1,139 @@
+"""The store of images: one brings, all others wait, and a killed one leaves nothing half."""
+
+import os
+import signal
+import threading
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from container_images.image_store import ImageStore, open_to_owner, remove
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def make(part: Path) -> None:
+    (part / "rootfs").mkdir()
+    with (part / "../../runs").open("a") as runs:
+        runs.write("x")
+
+
+def bring(folder: Path) -> Path:
+    return ImageStore(folder, lambda _: None).folder_of(DIGEST, make)
+
+
+def test_an_image_is_brought_once(tmp_path: Path) -> None:
+    first, second = bring(tmp_path), bring(tmp_path)
+
+    assert first == second
+    assert (first / "rootfs").is_dir()
+    assert (tmp_path / "runs").read_text() == "x"
+
+
+def test_many_at_once_bring_it_once(tmp_path: Path) -> None:
+    context = get_context("fork")
+    processes = [context.Process(target=bring, args=(tmp_path,)) for _ in range(20)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(30)
+
+    assert [process.exitcode for process in processes] == [0] * 20
+    assert (tmp_path / "runs").read_text() == "x"
+
+
+def test_who_waits_is_told(tmp_path: Path) -> None:
+    said: list[str] = []
+    waits, done = threading.Event(), threading.Event()
+
+    def wait(_: Path) -> None:
+        waits.set()
+        assert done.wait(30)
+
+    def tell(text: str) -> None:
+        said.append(text)
+        done.set()
+
+    first = threading.Thread(target=lambda: ImageStore(tmp_path, lambda _: None).folder_of(DIGEST, wait))
+    first.start()
+    assert waits.wait(30)
+    ImageStore(tmp_path, tell).folder_of(DIGEST, wait)
+    first.join(30)
+
+    assert len(said) == 1
+    assert "another process that brings this image" in said[0]
+
+
+def end_itself(part: Path) -> None:
+    (part / "rootfs").mkdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def be_killed(folder: Path) -> None:
+    ImageStore(folder, lambda _: None).folder_of(DIGEST, end_itself)
+
+
+def test_a_killed_one_leaves_the_lock_free_and_its_part_to_the_next(tmp_path: Path) -> None:
+    process = get_context("fork").Process(target=be_killed, args=(tmp_path,))
+    process.start()
+    process.join(30)
+    assert process.exitcode == -signal.SIGKILL
+    assert not list((tmp_path / "images").iterdir())
+
+    found: list[bool] = []
+    ImageStore(tmp_path, lambda _: None).folder_of(DIGEST, lambda part: found.append((part / "rootfs").is_dir()))
+
+    assert found == [True]
+
+
+def test_all_nodes_of_a_job_have_one_digest_and_the_next_job_asks_again(tmp_path: Path) -> None:
+    answers = iter(["first", "second"])
+    store = ImageStore(tmp_path, lambda _: None)
+
+    assert store.digest_of_job("1", "a:latest", lambda: next(answers)) == "first"
+    assert store.digest_of_job("1", "a:latest", lambda: next(answers)) == "first"
+    assert store.digest_of_job("2", "a:latest", lambda: next(answers)) == "second"
+
+
+def test_records_of_old_jobs_go(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path, lambda _: None)
+    store.digest_of_job("1", "a", lambda: "x")
+    for path in [*(tmp_path / "jobs").iterdir(), *(tmp_path / "locks").iterdir()]:
+        os.utime(path, (0, 0))
+    store.digest_of_job("2", "a", lambda: "x")
+
+    assert [path.name.split("-")[0] for path in (tmp_path / "jobs").iterdir()] == ["2"]
+    assert [path.name.split("-")[0] for path in (tmp_path / "locks").iterdir()] == ["2"]
+
+
+def test_folders_are_opened_to_their_owner_and_links_are_left_alone(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    outside.chmod(0o000)
+    root = tmp_path / "root"
+    (root / "closed/deep").mkdir(parents=True)
+    (root / "closed/deep/file").write_text("x")
+    (root / "closed/link").symlink_to(outside)
+    (root / "closed/deep/file").chmod(0o111)
+    (root / "closed/deep").chmod(0o055)
+    (root / "closed").chmod(0o000)
+
+    open_to_owner(root)
+
+    assert (root / "closed").stat().st_mode & 0o7777 == 0o700
+    assert (root / "closed/deep").stat().st_mode & 0o7777 == 0o755
+    assert (root / "closed/deep/file").stat().st_mode & 0o7777 == 0o511
+    assert outside.stat().st_mode & 0o7777 == 0
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555])
+def test_a_closed_folder_can_be_removed(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "root/closed").mkdir(parents=True)
+    (tmp_path / "root/closed/x").touch()
+    (tmp_path / "root/closed").chmod(mode)
+    (tmp_path / "root").chmod(mode)
+
+    remove(tmp_path / "root")
+
+    assert not (tmp_path / "root").exists()
