@@ -1,0 +1,288 @@
+"""Containers in jobs: an image in place of the jail, on every node, as the user and no more."""
+
+import base64
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster import busybox
+from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
+from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
+from tools.kube import archives
+
+pytestmark = pytest.mark.cluster
+
+STORE = "/home/alice/.local/share/soperator/containers"
+
+IMAGE = "/home/alice/images/busybox.tar"
+HOSTILE = "/home/alice/images/hostile.tar"
+
+SMALL = "-n1 --overcommit --mem=1"
+
+OF_THE_JAIL = ",".join(f"{path}:{path}:ro" for path in ("/usr", "/lib", "/lib64"))
+"""Mounts that give Python to an image without any library."""
+
+OF_THE_CONTAINER = {"add_a_user_to_the_jail", "change_where_libraries_are_found"}
+"""Attempts on files that are the container's own, and go with it."""
+
+IN_CONTAINERS = sorted(set(BY_USERS) - OF_THE_CONTAINER)
+
+
+def send(slurm: Slurm, path: str, content: bytes) -> None:
+    """Put a file into alice's home."""
+    command = f"mkdir -p $(dirname {path}) && base64 -d > {path}"
+    slurm.ssh(command, stdin=base64.encodebytes(content).decode())
+
+
+def hostile() -> bytes:
+    """Return an archive of an image that means harm, with busybox in it."""
+    links = {
+        "/proc": "../../home/bob",
+        "/etc": "/home/bob",
+        "/tmp": "/proc/1/root",
+        "/opt": "/..",
+        "/bin/sh": "busybox",
+        "/bin/ls": "busybox",
+        "/bin/cat": "busybox",
+        "/bin/id": "busybox",
+        "/bin/mknod": "busybox",
+    }
+    return archives.archive("hostile:1", {"/bin/busybox": busybox.program()}, entrypoint=["/bin/sh"], links=links)
+
+
+@pytest.fixture(scope="module")
+def image(slurm: Slurm) -> Iterator[str]:
+    """An image of busybox, as `docker save` writes it, and a secret of bob."""
+    send(slurm, IMAGE, busybox.archive().read_bytes())
+    slurm.ssh("umask 077; echo of-bob > ~/secret", user="bob")
+    yield IMAGE
+    slurm.ssh(f"rm -rf ~/images {STORE}")
+
+
+def run(slurm: Slurm, image: str, script: str, options: str = SMALL, *, check: bool = True) -> tuple[str, str]:
+    """Run a shell script in a container and return what it printed, and what srun said."""
+    command = f"srun {options} --container-image={image} sh -c {shlex.quote(script)}"
+    done = slurm.ssh(command, check=check)
+    return done.stdout, done.stderr
+
+
+def refused(slurm: Slurm, options: str, image: str = IMAGE) -> str:
+    """Return the words with which a task is refused; fail if it has run. No node may be drained for it."""
+    done = slurm.ssh(f"srun {SMALL} --container-image={image} {options} echo has run", check=False)
+    assert done.returncode != 0
+    assert "has run" not in done.stdout
+    for node in ("cpu-0", "cpu-1"):
+        assert "DRAIN" not in slurm.node_state(node)
+    return done.stderr
+
+
+def test_an_image_is_brought_once_and_runs_on_every_node(slurm: Slurm, image: str) -> None:
+    script = "echo $SLURM_PROCID $SLURMD_NODENAME $(ls -d /usr /bin/busybox 2>/dev/null) $(id -u)"
+    slurm.ssh(f"rm -rf {STORE}")
+    said, told = run(slurm, image, script, "-N2 --overcommit --mem=1")
+
+    assert sorted(said.splitlines()) == ["0 cpu-0 /bin/busybox 2001", "1 cpu-1 /bin/busybox 2001"]
+    assert told.count("has brought it in") == 1
+    _, again = run(slurm, image, script)
+    assert "brought" not in again
+
+
+def test_a_relative_path_counts_from_the_working_directory(slurm: Slurm, image: str) -> None:
+    done = slurm.ssh(f"cd ~/images && srun {SMALL} --container-image=./busybox.tar pwd")
+
+    assert done.stdout == "/\n"
+
+
+def test_a_batch_script_runs_in_a_container(slurm: Slurm, image: str) -> None:
+    script = f"#!/bin/sh\n#SBATCH --container-image={image}\nls -d /usr /bin/busybox 2>&1; echo done\n"
+    slurm.ssh("cat > ~/images/job.sh", stdin=script)
+    job = int(slurm.ssh(f"cd ~/images && sbatch --parsable {SMALL} -o ~/images/out job.sh").stdout)
+    slurm.wait_for_job(job, "COMPLETED")
+
+    said = slurm.ssh("cat ~/images/out").stdout
+    assert "/bin/busybox\n" in said
+    assert "ls: /usr: No such file or directory" in said
+    assert said.endswith("done\n")
+
+
+def test_a_variable_of_pyxis_is_an_option_of_all_steps_of_a_job(slurm: Slurm, image: str) -> None:
+    done = slurm.ssh(
+        f"PYXIS_CONTAINER_IMAGE={image} salloc -Q {SMALL} srun --mem=1 ls -d /bin/busybox /usr", check=False
+    )
+
+    assert done.stdout == "/bin/busybox\n"
+    assert "/usr: No such file or directory" in done.stderr
+
+
+def test_exit_codes_and_standard_input_are_as_in_the_jail(slurm: Slurm, image: str) -> None:
+    done = slurm.ssh(f"srun {SMALL} --container-image={image} sh -c 'cat; exit 7'", stdin="through\n", check=False)
+
+    assert done.returncode == 7
+    assert done.stdout == "through\n"
+
+
+def test_the_user_has_a_name_and_the_groups_of_the_jail(slurm: Slurm, image: str) -> None:
+    said, _ = run(slurm, image, "whoami; id -g; id -G")
+    jail = slurm.ssh(f"srun {SMALL} sh -c 'whoami; id -g; id -G'").stdout
+
+    assert said == jail
+
+
+def test_mounts_home_directory_and_variables_are_as_the_options_say(slurm: Slurm, image: str) -> None:
+    slurm.ssh("mkdir -p ~/images/data && echo data > ~/images/data/file")
+    options = (
+        f"{SMALL} --container-mounts=/home/alice/images/data:/data:ro,/home/alice/images/data/file:/etc/file "
+        "--container-mount-home --container-workdir=/data --container-env=PATH"
+    )
+    said, _ = run(slurm, image, "pwd; cat file /etc/file; ls -d ~/images; touch x 2>&1; echo $PATH", options)
+
+    assert said.splitlines()[:4] == ["/data", "data", "data", "/home/alice/images"]
+    assert "Read-only file system" in said
+    assert said.splitlines()[-1] == slurm.ssh("srun -n1 --overcommit --mem=1 sh -c 'echo $PATH'").stdout.strip()
+
+
+def test_the_home_is_not_there_unless_it_is_wanted(slurm: Slurm, image: str) -> None:
+    assert run(slurm, image, "ls /home 2>/dev/null; echo end")[0] == "end\n"
+
+
+def test_changes_are_lost_and_stay_out_of_the_image(slurm: Slurm, image: str) -> None:
+    assert run(slurm, image, "echo x > /new && rm /bin/busybox && cat /new", check=False)[0] == ""
+    assert run(slurm, image, "echo x > /new && read it < /new && echo $it")[0] == "x\n"
+    assert run(slurm, image, "ls /new 2>/dev/null; ls /bin/busybox")[0] == "/bin/busybox\n"
+
+
+def test_a_read_only_container_takes_no_change(slurm: Slurm, image: str) -> None:
+    said, _ = run(
+        slurm, image, "echo x > /tmp/x && rm /tmp/x && echo x > /new; echo end", f"{SMALL} --container-readonly"
+    )
+
+    assert said == "end\n"
+
+
+def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:
+    done = slurm.ssh(f"srun {SMALL} --container=/home/alice/bundle true", check=False)
+
+    assert "Give an image by --container-image" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--container-name=x", "--container-name is not supported"),
+        ("--container-mounts=relative:/x", "absolute paths"),
+        ("--container-workdir=/missing", "chdir to /missing"),
+    ],
+)
+def test_what_cannot_be_is_told(slurm: Slurm, image: str, options: str, told: str) -> None:
+    assert told in refused(slurm, options)
+
+
+@pytest.mark.parametrize(
+    ("image_text", "told"),
+    [
+        ("/home/alice/images/missing.tar", "No such file or directory"),
+        ("../../etc", "is no image"),
+        ("--help", "is no image"),
+        ("127.0.0.1:1#a/b", "connection refused"),
+    ],
+)
+def test_an_image_that_cannot_be_had_is_told(slurm: Slurm, image: str, image_text: str, told: str) -> None:
+    assert told in refused(slurm, "", image_text)
+
+
+def test_srun_shows_the_options(slurm: Slurm) -> None:
+    assert "--container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH" in slurm.ssh("srun --help").stdout
+
+
+# Attempts of a user, with options and with images.
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--container-mounts=/home/bob:/x", "open /home/bob: Permission denied"),
+        ("--container-mounts=/home/bob/secret:/x", "Permission denied"),
+        ("--container-mounts=/home/alice/images/link:/x", "Permission denied"),
+        ("--container-mounts=/proc/self/root:/x", "open /proc/self/root"),
+        ("--container-mounts=/proc/1/root:/x", "open /proc/1/root"),
+        ("--container-mounts=/home/alice/images:/", "would hide the image"),
+        ("--container-mounts=/home/alice/images:/x/..", "would hide the image"),
+        ("--container-mounts=/jail:/x", "open /jail: No such file or directory"),
+        ("--container-mounts=/var/spool/slurmd/cred_state:/x", "No such file or directory"),
+    ],
+)
+def test_no_mount_shows_more_than_the_user_reaches(slurm: Slurm, image: str, options: str, told: str) -> None:
+    slurm.ssh("ln -sfn /home/bob/secret ~/images/link")
+
+    assert told in refused(slurm, options)
+
+
+def test_a_mount_in_place_of_proc_or_dev_is_not_seen(slurm: Slurm, image: str) -> None:
+    slurm.ssh("mkdir -p ~/images/fake/self")
+    options = f"{SMALL} --container-mounts=/home/alice/images/fake:/proc,/home/alice/images/fake:/dev"
+    said, _ = run(slurm, image, "grep -c . /proc/self/status; ls -l /dev/null", options)
+
+    assert int(said.splitlines()[0]) > 10
+    assert said.splitlines()[1].startswith("crw")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("rm -rf rootfs && ln -s / rootfs", "is no folder of the user's"),
+        ("rm -rf rootfs && ln -s /home/bob rootfs", "is no folder of the user's"),
+        ("rm -rf rootfs && ln -s /proc/self rootfs", "rootfs"),
+        ("rm -f environment && mkfifo environment", "is no file"),
+        ("rm -f workdir && ln -s /home/bob/secret workdir", "workdir"),
+    ],
+)
+def test_a_store_that_its_user_has_changed_gives_no_more(slurm: Slurm, image: str, change: str, told: str) -> None:
+    run(slurm, image, "true")
+    slurm.ssh(f"cd {STORE}/images/* && {change}")
+    try:
+        assert told in refused(slurm, "")
+    finally:
+        slurm.ssh(f"rm -rf {STORE}")
+
+
+def test_no_user_reaches_the_images_of_another(slurm: Slurm, image: str) -> None:
+    run(slurm, image, "true")
+
+    assert "Permission denied" in slurm.ssh(f"ls {STORE}/images", user="bob", check=False).stderr
+
+
+def test_a_hostile_image_harms_nobody_else(slurm: Slurm, image: str) -> None:
+    send(slurm, HOSTILE, hostile())
+    done = slurm.ssh(
+        f"srun {SMALL} --container-image={HOSTILE} sh -c 'cat /home/bob/secret; ls /etc/shadow; mknod /x c 1 1; id -u'",
+        check=False,
+    )
+
+    assert "of-bob" not in done.stdout
+    for node in ("cpu-0", "cpu-1"):
+        assert "DRAIN" not in slurm.node_state(node)
+    assert slurm.ssh("cat ~/secret; ls -A ~", user="bob").stdout.startswith("of-bob\n")
+
+
+@pytest.fixture(scope="module")
+def in_a_container(slurm: Slurm, image: str) -> Iterator[dict[str, str]]:
+    """What came of the attempts on the jail, made in a container with a neighbour beside it."""
+    bring(slurm)
+    neighbour = slurm.submit(
+        "SECRET=of-bob sleep 3600", user="bob", options="-w cpu-0 --overcommit --mem=1 -o /dev/null"
+    )
+    slurm.wait_for_job(neighbour, "RUNNING")
+    options = (
+        f"-w cpu-0 --overlap --container-mount-home --container-workdir=/home/alice --container-mounts={OF_THE_JAIL}"
+    )
+    command = f"env PATH=/usr/bin:/bin {addresses(slurm, 'cpu-0')} {PROGRAM} {' '.join(IN_CONTAINERS)}"
+    yield outcomes(slurm.ssh(f"srun {SMALL} --container-image={image} {options} {command}").stdout)
+    slurm.ssh(f"scancel {neighbour}", user="bob")
+    wait_until(lambda: slurm.job(neighbour)["JobState"] == "CANCELLED", what="the neighbour has ended")
+
+
+@pytest.mark.parametrize("name", IN_CONTAINERS, ids=words)
+def test_a_job_in_a_container_cannot(in_a_container: dict[str, str], name: str) -> None:
+    assert_blocked(in_a_container[name])
