@@ -183,7 +183,7 @@ int container_complete(struct container *container, const char *(*get)(void *job
     for (const struct container_word *word = CONTAINER_WORDS; word->name; word++) {
         const char *value = word->variable && !is_decided(container, word->option) ? get(job, word->variable) : NULL;
 
-        if (!value || (container->image[0] == '\0'))
+        if (!value || (word->option != CONTAINER_IMAGE && container->image[0] == '\0'))
             continue; /* a variable without an image asks for nothing */
         if ((word->argument ? container_take(container, word, value, failure)
                             : take_switch(container, word, value, failure)) < 0)

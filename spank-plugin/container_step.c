@@ -157,10 +157,11 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
     return image_import(&import, folder, failure);
 }
 
-int container_step_enter(const struct jail_config *config, struct failure *failure)
+int container_step_enter(const struct jail_config *config, const char *directory, struct failure *failure)
 {
     char tree[PATH_MAX];
-    struct container_view view = {.config = config, .container = &container, .person = &person, .tree = tree};
+    struct container_view view = {
+        .config = config, .container = &container, .person = &person, .tree = tree, .directory = directory};
     int result = -1;
 
     if (snprintf(tree, sizeof(tree), "%s/rootfs", folder) >= (int)sizeof(tree))

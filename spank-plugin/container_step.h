@@ -29,7 +29,7 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
                           image_open_jail open_jail, void *job, struct failure *failure);
 
 /* In a task that has entered the jail: go on into the container. */
-int container_step_enter(const struct jail_config *config, struct failure *failure);
+int container_step_enter(const struct jail_config *config, const char *directory, struct failure *failure);
 
 /* In a task, as the user: set the image's variables, and find the working directory. */
 int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],

@@ -217,6 +217,15 @@ static int show_binds(int root, const struct container_view *view, struct failur
     return show(root, config->spool, failure) < 0 ? -1 : show(root, PMIX_DIRECTORY, failure);
 }
 
+/* Have a folder at a path, where the user can make one. */
+static void make_folder(int root, const char *path)
+{
+    int place = make_in_root(root, path, true);
+
+    if (place >= 0)
+        close(place);
+}
+
 /* Mount all; the last one at a place is what is seen there, so what the job has from the jail comes last. */
 static int mount_all(int root, int jail, const struct container_view *view, struct failure *failure)
 {
@@ -230,7 +239,11 @@ static int mount_all(int root, int jail, const struct container_view *view, stru
     for (size_t i = 0; i < LENGTH(FROM_JAIL); i++)
         if (show(root, FROM_JAIL[i], failure) < 0)
             return -1;
-    return show_binds(root, view, failure);
+    if (show_binds(root, view, failure) < 0)
+        return -1;
+    make_folder(root, view->person->home);
+    make_folder(root, view->directory);
+    return 0;
 }
 
 static int close_layer(int root, struct failure *failure)

@@ -10,7 +10,8 @@
  *   /proc /sys /dev /run /tmp /etc/hosts /etc/resolv.conf /opt/slurm /usr/local/nvidia /var/lib/extrausers
  *                          the jail's, with all that is mounted in them; of /run what is mounted there
  *   binds                  the jail's submounts, but /home
- *   the home               with --container-mount-home
+ *   the home               with --container-mount-home; else an empty folder, as is the job's working directory: Slurm
+ *                          goes there before the image's counts
  *   /etc/passwd, /etc/group   the image's, with lines for the user
  */
 #ifndef JAIL_CONTAINER_VIEW_H
@@ -25,7 +26,8 @@ struct container_view {
     const struct jail_config *config;
     const struct container *container;
     const struct person *person;
-    const char *tree; /* path of the image's root in the jail */
+    const char *tree;      /* path of the image's root in the jail */
+    const char *directory; /* the job's working directory */
 };
 
 /*

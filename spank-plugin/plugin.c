@@ -197,7 +197,7 @@ static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
         return -1;
     result = enter_root(root, failure);
     close(root);
-    if (result < 0 || (container_step_wanted() && container_step_enter(&config, failure) < 0))
+    if (result < 0 || (container_step_wanted() && container_step_enter(&config, working_directory, failure) < 0))
         return -1;
     return confine(~UINT64_C(0), config.user_namespaces, failure);
 }

@@ -94,6 +94,15 @@ TEST(a_value_that_is_too_long_or_has_control_characters_is_refused)
     CHECK(container.image[0] == '\0');
 }
 
+TEST(a_variable_can_name_the_image)
+{
+    static const char *const VARIABLES[] = {"PYXIS_CONTAINER_IMAGE", "ubuntu", "PYXIS_CONTAINER_WRITABLE", "no",
+                                            "PYXIS_CONTAINER_ENTRYPOINT", "0", NULL};
+
+    CHECK(complete(VARIABLES) == 0);
+    CHECK(strcmp(container.image, "ubuntu") == 0 && container.read_only);
+}
+
 TEST(options_win_over_variables)
 {
     static const char *const VARIABLES[] = {"PYXIS_CONTAINER_IMAGE", "other", "PYXIS_CONTAINER_MOUNTS", "/data",

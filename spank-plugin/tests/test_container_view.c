@@ -71,7 +71,7 @@ static void want_mount(const char *source, const char *target, bool read_only)
 static int enter_tree(const char *path)
 {
     struct view jail = {.config = &config, .job = true, .job_id = 12};
-    struct container_view view = {.config = &config, .container = &container, .person = &person, .tree = path};
+    struct container_view view = {.config = &config, .container = &container, .person = &person, .tree = path, .directory = "/work/deep"};
     struct tree tree;
     int claim, root;
 
@@ -106,7 +106,7 @@ TEST(the_image_is_the_root_and_nothing_of_the_jail_or_of_the_worker_is_in_it)
     make();
     enter();
     CHECK(world_holds("/etc/name", "image"));
-    CHECK(access("/usr", F_OK) == -1 && access("/home/user", F_OK) == -1 && access("/run/container", F_OK) == -1);
+    CHECK(access("/usr", F_OK) == -1 && access("/home/user/image", F_OK) == -1 && access("/run/container", F_OK) == -1);
     CHECK(access("/run/claim", F_OK) == -1 && access("/bin/sh", F_OK) == -1);
     CHECK((flags_of("/") & (ST_NOSUID | ST_NODEV | ST_NOEXEC)) == (ST_NOSUID | ST_NODEV));
     DONE();
@@ -165,6 +165,15 @@ TEST(a_read_only_container_takes_no_change)
     DONE();
 }
 
+TEST(the_working_directory_and_the_home_are_empty_folders_unless_they_are_wanted)
+{
+    make();
+    enter();
+    world_become_user();
+    CHECK(rmdir("/work/deep") == 0 && rmdir(HOME) == 0);
+    DONE();
+}
+
 TEST(the_home_is_there_when_it_is_wanted_and_homes_of_others_never)
 {
     make();
@@ -182,8 +191,9 @@ TEST(mounts_are_at_their_targets_with_their_flags)
     own_file(HOME "/data/x", "data");
     want_mount(HOME "/data", "/deep/in/it", true);
     want_mount(HOME "/data/x", "/etc/name", false);
+    want_mount(HOME "/data/x", "/etc/new", false);
     enter();
-    CHECK(world_holds("/deep/in/it/x", "data") && world_holds("/etc/name", "data"));
+    CHECK(world_holds("/deep/in/it/x", "data") && world_holds("/etc/name", "data") && world_holds("/etc/new", "data"));
     CHECK(flags_of("/deep/in/it") & ST_RDONLY);
     CHECK(flags_of("/deep/in/it") & ST_NOSUID && flags_of("/deep/in/it") & ST_NODEV);
     DONE();
