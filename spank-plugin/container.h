@@ -38,10 +38,10 @@ enum container_option {
 
 /* An option as users write it. */
 struct container_word {
-    const char *name;     /* without "--" */
+    char *name;           /* without "--" */
     const char *variable; /* NULL: none */
-    const char *argument; /* of `--help`; NULL: takes none */
-    const char *usage;
+    char *argument;       /* of `--help`; NULL: takes none */
+    char *usage;
     enum container_option option;
 };
 

@@ -33,9 +33,9 @@ int container_step_register(spank_t spank, struct failure *failure)
     for (int i = 0; CONTAINER_WORDS[i].name; i++) {
         const struct container_word *word = &CONTAINER_WORDS[i];
         struct spank_option option = {
-            .name = (char *)word->name,
-            .arginfo = (char *)word->argument,
-            .usage = (char *)word->usage,
+            .name = word->name,
+            .arginfo = word->argument,
+            .usage = word->usage,
             .has_arg = word->argument ? 1 : 0,
             .val = i,
             .cb = take_option,
@@ -135,7 +135,7 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
     static const char *const PASSED[] = {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
                                          "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG"};
     static char texts[sizeof(PASSED) / sizeof(PASSED[0])][1024];
-    const char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
+    char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
     char job_id[16];
     uint32_t number;
     size_t count = 0;

@@ -24,14 +24,9 @@
 
 /* What a container has from the jail at the same place, where the jail has it. */
 static const char *const FROM_JAIL[] = {
-    "/proc",      "/sys",        "/dev",         "/run/munge",        "/tmp",
-    "/etc/hosts", "/etc/resolv.conf", "/opt/slurm", "/usr/local/nvidia", "/var/lib/extrausers",
+    "/proc",            "/sys",       "/dev",              "/run/munge",          "/etc/hosts",
+    "/etc/resolv.conf", "/opt/slurm", "/usr/local/nvidia", "/var/lib/extrausers",
 };
-
-static int text_of(char *text, size_t size, const char *format, int number)
-{
-    return snprintf(text, size, format, number) < (int)size ? 0 : -1;
-}
 
 /* Memory for what the task changes: of the user, so that the layers of the overlay are the user's. */
 static int make_workshop(const struct container_view *view, struct failure *failure)
@@ -84,8 +79,8 @@ static int mount_layers(int tree, struct failure *failure)
                                    "metacopy", "off", "redirect_dir", "off", NULL};
     int mount, place, result = 0;
 
-    if (text_of(lower, sizeof(lower), "/proc/self/fd/%d", tree) < 0 || mkdir(WORKSHOP "/upper", 0755) < 0 ||
-        mkdir(WORKSHOP "/work", 0700) < 0 || mkdir(WORKSHOP "/root", 0700) < 0)
+    snprintf(lower, sizeof(lower), "/proc/self/fd/%d", tree);
+    if (mkdir(WORKSHOP "/upper", 0755) < 0 || mkdir(WORKSHOP "/work", 0700) < 0 || mkdir(WORKSHOP "/root", 0700) < 0)
         return fail(failure, "make folders in", WORKSHOP);
     if (person_override(true, failure) < 0)
         return -1;
@@ -115,7 +110,7 @@ static int add_line(int root, const char *path, const char *line, struct failure
 
     if (found < 0)
         return fail(failure, "make in the image", path);
-    text_of(reached, sizeof(reached), "/proc/self/fd/%d", found);
+    snprintf(reached, sizeof(reached), "/proc/self/fd/%d", found);
     if (fstat(found, &status) == 0 && S_ISREG(status.st_mode) &&
         (file = open(reached, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
         write(file, line, strlen(line)) != (ssize_t)strlen(line))
@@ -198,23 +193,44 @@ static int show_run(int root, const struct person *person, struct failure *failu
     return view_attach(root, mounts_new("tmpfs", options, HARMLESS | MOUNT_ATTR_NOEXEC), "/run", failure);
 }
 
-static bool is_shown(const struct container_view *view, const char *path)
+static bool is_of_run(const char *path)
 {
-    if (strcmp(path, HOMES) == 0)
-        return false; /* of homes the own one is shown, and only when that is wanted */
-    return view->container->mount_home || strcmp(path, view->person->home) != 0;
+    return strncmp(path, "/run/", strlen("/run/")) == 0;
 }
 
-static int show_binds(int root, const struct container_view *view, struct failure *failure)
+/* The jail's submounts, in /run or elsewhere. Of homes the own one is shown, and only when that is wanted. */
+static int show_binds(int root, const struct container_view *view, bool of_run, struct failure *failure)
 {
     const struct jail_config *config = view->config;
 
-    for (size_t i = 0; i < config->bind_count; i++)
-        if (is_shown(view, config->binds[i].path) && show(root, config->binds[i].path, failure) < 0)
+    for (size_t i = 0; i < config->bind_count; i++) {
+        const char *path = config->binds[i].path;
+
+        if (strcmp(path, HOMES) != 0 && is_of_run(path) == of_run && show(root, path, failure) < 0)
             return -1;
-    if (view->container->mount_home && show(root, view->person->home, failure) < 0)
+    }
+    return 0;
+}
+
+/* What users may mount something else over. */
+static int show_shared(int root, const struct container_view *view, struct failure *failure)
+{
+    if (show_binds(root, view, false, failure) < 0)
         return -1;
-    return show(root, config->spool, failure) < 0 ? -1 : show(root, PMIX_DIRECTORY, failure);
+    return view->container->mount_home ? show(root, view->person->home, failure) : 0;
+}
+
+/* What jobs need as it is: the last mount at a place is what is seen there. */
+static int show_needed(int root, const struct container_view *view, struct failure *failure)
+{
+    if (show_run(root, view->person, failure) < 0)
+        return -1;
+    for (size_t i = 0; i < LENGTH(FROM_JAIL); i++)
+        if (show(root, FROM_JAIL[i], failure) < 0)
+            return -1;
+    if (show_binds(root, view, true, failure) < 0 || show(root, view->config->spool, failure) < 0)
+        return -1;
+    return show(root, PMIX_DIRECTORY, failure);
 }
 
 /* Have a folder at a path, where the user can make one. */
@@ -226,20 +242,14 @@ static void make_folder(int root, const char *path)
         close(place);
 }
 
-/* Mount all; the last one at a place is what is seen there, so what the job has from the jail comes last. */
 static int mount_all(int root, int jail, const struct container_view *view, struct failure *failure)
 {
-    if (name_user(root, view->person, failure) < 0)
+    if (name_user(root, view->person, failure) < 0 || show_shared(root, view, failure) < 0)
         return -1;
     for (size_t i = 0; i < view->container->mount_count; i++)
         if (mount_wanted(root, jail, &view->container->mounts[i], failure) < 0)
             return -1;
-    if (show_run(root, view->person, failure) < 0)
-        return -1;
-    for (size_t i = 0; i < LENGTH(FROM_JAIL); i++)
-        if (show(root, FROM_JAIL[i], failure) < 0)
-            return -1;
-    if (show_binds(root, view, failure) < 0)
+    if (show_needed(root, view, failure) < 0)
         return -1;
     make_folder(root, view->person->home);
     make_folder(root, view->directory);

@@ -6,12 +6,12 @@
  * user's own, and open to the user (umoci unpacks them so).
  *
  *   /                      the tree, and over it a layer in memory, lost with the task
- *   mounts                 of --container-mounts; then, over them,
- *   /proc /sys /dev /run /tmp /etc/hosts /etc/resolv.conf /opt/slurm /usr/local/nvidia /var/lib/extrausers
- *                          the jail's, with all that is mounted in them; of /run what is mounted there
- *   binds                  the jail's submounts, but /home
+ *   binds                  the jail's submounts and /tmp, but not /home
  *   the home               with --container-mount-home; else an empty folder, as is the job's working directory: Slurm
  *                          goes there before the image's counts
+ *   mounts                 of --container-mounts; then, over them,
+ *   /proc /sys /dev /run /etc/hosts /etc/resolv.conf /opt/slurm /usr/local/nvidia /var/lib/extrausers
+ *                          the jail's, with all that is mounted in them; of /run what is mounted there
  *   /etc/passwd, /etc/group   the image's, with lines for the user
  */
 #ifndef JAIL_CONTAINER_VIEW_H

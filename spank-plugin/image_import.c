@@ -163,14 +163,14 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
     all[count++] = home;
     all[count++] = (char *)"PATH=/usr/bin";
     for (size_t i = 0; import->variables[i] && i < MAX_VARIABLES; i++)
-        all[count++] = (char *)import->variables[i];
+        all[count++] = import->variables[i];
     all[count] = NULL;
 }
 
 /* In a process of its own: never returns. All that it prints goes to the task, as lines. */
 static void run_importer(const struct image_import *import, int output)
 {
-    char *const program[] = {(char *)IMPORTER, (char *)import->job_id, (char *)import->image, NULL};
+    char *const program[] = {(char *)IMPORTER, import->job_id, import->image, NULL};
     char *variables[MAX_VARIABLES + 3], home[600];
     struct failure failure = {FAILURE_NONE, ""};
     int input;

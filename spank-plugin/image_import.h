@@ -22,10 +22,10 @@ typedef int (*image_open_jail)(void *job, struct failure *failure);
 struct image_import {
     const struct jail_config *config;
     const struct person *person;
-    const char *image;       /* as the user has written it */
+    char *image;             /* as the user has written it */
     const char *directory;   /* from which a relative path counts */
-    const char *job_id;      /* all of its nodes get the same image */
-    const char *const *variables; /* NAME=VALUE, ..., NULL: of the job, for the importer */
+    char *job_id;            /* all of its nodes get the same image */
+    char *const *variables;  /* NAME=VALUE, ..., NULL: of the job, for the importer */
     image_open_jail open_jail;
     void *job;
     void (*say)(const char *line); /* tells the user how far it is */

@@ -10,43 +10,53 @@
 
 #define MAX_BYTES (256 * 1024)
 
-/* Read a regular file with a zero byte behind it. Returns its size, or -1. */
-static ssize_t read_file(const char *folder, const char *name, char **content, struct failure *failure)
+/* Open a regular file that is not too large. Returns a descriptor, or -1. */
+static int open_file(const char *path, struct failure *failure)
 {
-    char path[PATH_MAX];
     struct stat status;
-    ssize_t size = -1;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (file < 0)
+        return fail_job(failure, "open", path);
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= MAX_BYTES)
+        return file;
+    close(file);
+    return fail_with(failure, FAILURE_JOB, "%.200s is no file of at most %d bytes", path, MAX_BYTES);
+}
+
+/* Return what a file holds, with a zero byte behind it, or NULL. */
+static char *read_file(const char *folder, const char *name, size_t *size, struct failure *failure)
+{
+    char path[PATH_MAX + 16];
+    char *content;
+    ssize_t count = -1;
     int file;
 
-    *content = NULL;
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return fail_with(failure, FAILURE_JOB, "the image's folder %.100s... has too long a path", folder);
-    if ((file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) < 0)
-        return fail_job(failure, "open", path);
-    if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > MAX_BYTES)
-        fail_with(failure, FAILURE_JOB, "%.200s is no file of at most %d bytes", path, MAX_BYTES);
-    else if (!(*content = calloc(1, MAX_BYTES + 1)) || (size = read(file, *content, MAX_BYTES)) < 0)
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if ((file = open_file(path, failure)) < 0)
+        return NULL;
+    if ((content = calloc(1, MAX_BYTES + 1)) && (count = read(file, content, MAX_BYTES)) < 0) {
+        free(content);
+        content = NULL;
+    }
+    if (!content)
         fail_job(failure, "read", path);
     close(file);
-    return size;
+    *size = (size_t)count;
+    return content;
 }
 
 int image_settings_read(struct image_settings *settings, const char *folder, struct failure *failure)
 {
-    char *workdir;
-    ssize_t size;
-    int result = -1;
+    size_t size;
+    char *workdir = read_file(folder, "workdir", &size, failure);
 
-    *settings = (struct image_settings){.variables = NULL};
-    if ((size = read_file(folder, "workdir", &workdir, failure)) >= 0) {
-        snprintf(settings->workdir, sizeof(settings->workdir), "%s", workdir[0] == '/' ? workdir : "/");
-        if ((size = read_file(folder, "environment", &settings->variables, failure)) >= 0) {
-            settings->size = (size_t)size;
-            result = 0;
-        }
-    }
+    if (!workdir)
+        return -1;
+    snprintf(settings->workdir, sizeof(settings->workdir), "%s", workdir[0] == '/' ? workdir : "/");
     free(workdir);
-    return result;
+    settings->variables = read_file(folder, "environment", &settings->size, failure);
+    return settings->variables ? 0 : -1;
 }
 
 int image_settings_give(const struct image_settings *settings, const struct container *container,

@@ -199,6 +199,17 @@ TEST(mounts_are_at_their_targets_with_their_flags)
     DONE();
 }
 
+TEST(a_mount_wins_over_a_submount_of_the_jail)
+{
+    make();
+    own_folder(HOME "/data", 0700);
+    own_file(HOME "/data/x", "data");
+    want_mount(HOME "/data", "/tmp", false);
+    enter();
+    CHECK(world_holds("/tmp/x", "data"));
+    DONE();
+}
+
 TEST(the_user_has_a_name_in_an_image_that_has_none)
 {
     make();

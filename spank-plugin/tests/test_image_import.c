@@ -61,7 +61,7 @@ static void make(const char *script)
 
 static int import(void)
 {
-    static const char *const VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
+    static char *VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
     const struct image_import request = {.config = &config, .person = &PERSON, .image = "an image", .directory = "/home/user",
                                          .job_id = "12", .variables = VARIABLES, .open_jail = open_jail, .say = say};

@@ -223,7 +223,7 @@ def test_a_folder_that_is_closed_to_the_user_stays_closed_where_it_is_mounted(sl
     said, told = run(slurm, image, "cat /x/secret", f"{SMALL} --container-mounts=/home/bob:/x", check=False)
 
     assert said == ""
-    assert "/x/secret: Permission denied" in told
+    assert "'/x/secret': Permission denied" in told
 
 
 def test_a_mount_in_place_of_proc_or_dev_is_not_seen(slurm: Slurm, image: str) -> None:
