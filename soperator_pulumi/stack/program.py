@@ -22,7 +22,7 @@ Complete: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str,
 
 
 @dataclass
-class Specs:
+class _Specs:
     """Checked configuration of a stack."""
 
     platform: "PlatformSpec | None" = None
@@ -38,11 +38,7 @@ def run(complete: Complete | None = None) -> None:
 
     `soperator:platform` describes the platform, `soperator:cluster` or `soperator:clusters` the clusters.
     `soperator:kubeconfig` and `soperator:context` choose the Kubernetes; the default is the ambient one, as for every
-    Kubernetes tool. A whole `__main__.py`::
-
-        from soperator_pulumi.stack import program
-
-        program.run()
+    Kubernetes tool. A `__main__.py` needs nothing but this call.
 
     Args:
         complete: Completes the clusters of a stack with `soperator:local`. Default: such a stack is refused.
@@ -74,7 +70,7 @@ def _create_platform(spec: "PlatformSpec | None", access: Any) -> "Platform | No
     return platform
 
 
-def _checked(values: Mapping[str, Any], complete: Complete | None) -> tuple[Specs, pulumi.Output[str] | None]:
+def _checked(values: Mapping[str, Any], complete: Complete | None) -> tuple[_Specs, pulumi.Output[str] | None]:
     """Return the specs of the stack, and their kubeconfig.
 
     Other stacks are read for a valid configuration alone, so that their absence hides no problem of it.
@@ -100,10 +96,10 @@ def _kubeconfig(values: Mapping[str, Any], outputs: StackOutputs) -> pulumi.Outp
     return pulumi.Config("soperator").get_secret("kubeconfig")
 
 
-def _specs(values: Mapping[str, Any], outputs: StackOutputs, complete: Complete | None) -> Specs:
+def _specs(values: Mapping[str, Any], outputs: StackOutputs, complete: Complete | None) -> _Specs:
     """Return the valid specs, and the problems of the whole configuration."""
     described, problems = stack_config.read(values)
-    specs = Specs(problems=problems)
+    specs = _Specs(problems=problems)
     if LOCAL in values and complete is None:
         text = "is for a cluster on this machine, which the program of a checkout deploys: make up. Remove it here."
         problems.append(Problem(LOCAL, text))
@@ -121,7 +117,7 @@ def _specs(values: Mapping[str, Any], outputs: StackOutputs, complete: Complete 
     return specs
 
 
-def _read_platform(values: Mapping[str, Any], outputs: StackOutputs, specs: Specs) -> dict[str, Any]:
+def _read_platform(values: Mapping[str, Any], outputs: StackOutputs, specs: _Specs) -> dict[str, Any]:
     """Read the platform of the stack into `specs`, and return what it offers to the stack's clusters."""
     if PLATFORM not in values:
         return {}

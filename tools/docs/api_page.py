@@ -17,6 +17,7 @@ PUBLIC_MODULES = (
     "soperator_pulumi.policy.recorded",
     "soperator_pulumi.policy.pack",
     "soperator_pulumi.manifests",
+    "soperator_pulumi.stack.program",
     "soperator_pulumi.errors",
     "soperator_pulumi.spec.args",
 )

@@ -111,7 +111,3 @@ def test_the_page_has_a_row_for_each_command_and_its_examples_are_taken() -> Non
         for line in block.splitlines():
             _, name, *words = shlex.split(line.partition(" #")[0])
             cli.parser_of(name, cli.load(name)).parse_args(words)
-
-
-def test_the_installed_command_is_this_one() -> None:
-    assert 'soperator = "soperator_pulumi.cli:main"' in (paths.ROOT / "pyproject.toml").read_text()
