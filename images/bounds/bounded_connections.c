@@ -1,6 +1,6 @@
 /*
  * accept4 for slurmctld and slurmdbd, by LD_PRELOAD: beyond CONNECTIONS_MAX of them, the address that has most connections
- * loses its oldest one.
+ * loses its oldest one. None loses its only one, as slurmctld's to slurmdbd and slurmdbd's to slurmctld, which stay open.
  *
  * slurmctld 24.11 waits for ever for a message that does not come, and slurmdbd gives every connection one of its hundred
  * threads: who holds enough of them keeps everybody else out. A connection is lost by an end of file in place of further
@@ -61,6 +61,7 @@ static int forget(int descriptor)
     return 1;
 }
 
+/* -1 if no address has two connections. */
 static int largest_group(void)
 {
     static uint32_t sizes[GROUPS];
@@ -72,7 +73,7 @@ static int largest_group(void)
         if (numbers[descriptor] && ++sizes[groups[descriptor]] > sizes[largest])
             largest = groups[descriptor];
     }
-    return largest;
+    return sizes[largest] > 1 ? largest : -1;
 }
 
 static int oldest_of(int group)

@@ -235,6 +235,12 @@ def test_the_limit_ends_no_connection_of_an_address_with_fewer(bounded: Callers)
     assert is_answered(late)
 
 
+def test_no_address_loses_its_only_connection(bounded: Callers) -> None:
+    held = [bounded.call(f"127.0.0.{number}") for number in range(1, 3 * MOST)]
+
+    assert all(is_answered(connection) for connection in held)
+
+
 def test_a_request_that_has_come_is_answered_before_its_connection_ends(bounded: Callers) -> None:
     asks = bounded.call()
     asks.sendall(b"later")
