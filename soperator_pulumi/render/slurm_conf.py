@@ -20,8 +20,8 @@ from soperator_pulumi.spec.types.quantity import amount
 
 CONNECTIONS = 128
 """Connections to slurmctld, of which the image ends the oldest one when there are more
-(images/bounds/bounded_connections.c). slurmctld looks at all for every new one: while a user makes 2,000 a second, others
-wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
+(images/bounds/bounded_connections.c). slurmctld looks at all for every new one: while a user makes 2,000 a second,
+others wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
 
 _CONNECTIONS = "conmgr_max_connections=4096"
 """Connections that slurmctld itself takes, by default 50, before it accepts no further one: 24.11 ends none that stays
