@@ -9,7 +9,7 @@ def test_the_typed_arguments_are_what_the_specification_says() -> None:
 
 def test_a_key_has_its_meaning_its_values_and_its_default() -> None:
     node_set = typed_args.text().partition("class NodeSetArgs")[2]
-    assert '"""Number of nodes. 0 keeps the node set without nodes. Default: 1."""' in node_set
+    assert '"""Number of nodes. 0 keeps the node set, but without nodes. Default: 1."""' in node_set
     service = typed_args.text().partition("class LoginArgs")[2]
     assert "One of `ClusterIP`, `NodePort`," in service
 
