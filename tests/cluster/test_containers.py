@@ -116,6 +116,12 @@ def test_a_variable_of_pyxis_is_an_option_of_all_steps_of_a_job(slurm: Slurm, im
     assert "/usr/bin: No such file or directory" in done.stderr
 
 
+def test_options_of_salloc_are_those_of_its_steps(slurm: Slurm, image: str) -> None:
+    done = slurm.ssh(f"salloc -Q {SMALL} --container-image={image} srun --mem=1 ls -d /bin/busybox")
+
+    assert done.stdout == "/bin/busybox\n"
+
+
 def test_exit_codes_and_standard_input_are_as_in_the_jail(slurm: Slurm, image: str) -> None:
     done = slurm.ssh(f"srun {SMALL} --container-image={image} sh -c 'cat; exit 7'", stdin="through\n", check=False)
 
