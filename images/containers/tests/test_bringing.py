@@ -1,15 +1,20 @@
 """Images brought by the real skopeo and umoci."""
 
+import base64
 import hashlib
 import io
 import json
 import os
 import re
+import shutil
+import ssl
 import stat
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -18,9 +23,11 @@ from container_images.bringing import in_words
 from container_images.image_store import STORE
 from container_images.import_command import main
 from tests import debian_packages
+from tests.cluster.certificates import Authority
 
 FOLDER = Path(__file__).parents[1]
 PROGRAMS = ("skopeo", "umoci")
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +82,121 @@ def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path
     return folder
 
 
-def brought(home: Path, image: object, programs: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Path:
-    code = main(["7", str(image)], {**programs, "HOME": str(home)})
+class LayoutServer(BaseHTTPRequestHandler):
+    """A registry with one image of a layout, which lets alice in."""
+
+    layout: Path
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        wanted = f"Basic {base64.b64encode(b'alice:secret').decode()}"
+        if self.headers["Authorization"] != wanted:
+            self._answer(401, b"{}", {"WWW-Authenticate": 'Basic realm="tests"'})
+        elif self.path == "/v2/":
+            self._answer(200, b"{}", {})
+        elif found := re.fullmatch(r"/v2/team/image/(manifests|blobs)/(.+)", self.path):
+            index = json.loads((self.layout / "index.json").read_text())["manifests"][0]["digest"]
+            digest = index if found[2] == "1.0" else found[2]
+            kind = {"Content-Type": MANIFEST} if found[1] == "manifests" else {}
+            content = (self.layout / "blobs/sha256" / digest.removeprefix("sha256:")).read_bytes()
+            self._answer(200, content, {**kind, "Docker-Content-Digest": digest})
+        else:
+            self._answer(404, b"{}", {})
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+    def _answer(self, status: int, content: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """The address of a registry, and what it has been asked for; its authority is in `tmp_path`."""
+    authority = Authority.made("registry")
+    for name, content in {**authority.sign("127.0.0.1"), "ca.crt": authority.pem}.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(LayoutServer, "asked", [], raising=False)
+    monkeypatch.setattr(
+        LayoutServer, "layout", make_layout(tmp_path / "served", [layer([("it", b"x")])]), raising=False
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    with ThreadingHTTPServer(("127.0.0.1", 0), LayoutServer) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}", LayoutServer.asked
+        server.shutdown()
+
+
+def log_in(home: Path, host: str, password: str) -> None:
+    (home / ".docker").mkdir(parents=True)
+    auth = base64.b64encode(f"alice:{password}".encode()).decode()
+    (home / ".docker/config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+
+
+def test_an_image_of_a_registry_is_brought_once_with_the_users_password(
+    tmp_path: Path,
+    programs: dict[str, str],
+    registry: tuple[str, list[str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    host, asked = registry
+    variables = {**programs, "SSL_CERT_FILE": str(tmp_path / "ca.crt")}
+    log_in(tmp_path / "home", host, "secret")
+
+    folder = brought(tmp_path / "home", f"{host}#team/image:1.0", variables, capsys)
+    assert (folder / "rootfs/it").read_text() == "x"
+    assert any("/blobs/" in path for path in asked)
+
+    asked.clear()
+    assert brought(tmp_path / "home", f"{host}#team/image:1.0", variables, capsys, job="7") == folder
+    assert asked == [], "the nodes of a job ask once"
+    assert brought(tmp_path / "home", f"{host}/team/image:1.0", variables, capsys, job="8") == folder
+    assert asked
+    assert not any("/blobs/" in path for path in asked)
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_who_may_not_pull_an_image_may_not_start_the_one_that_is_there(
+    tmp_path: Path,
+    programs: dict[str, str],
+    registry: tuple[str, list[str]],
+    capsys: pytest.CaptureFixture[str],
+    password: str | None,
+) -> None:
+    host, _ = registry
+    variables = {**programs, "SSL_CERT_FILE": str(tmp_path / "ca.crt"), "HOME": str(tmp_path / "home")}
+    log_in(tmp_path / "home", host, "secret")
+    brought(tmp_path / "home", f"{host}#team/image:1.0", variables, capsys)
+    shutil.rmtree(tmp_path / "home/.docker")
+    if password:
+        log_in(tmp_path / "home", host, password)
+
+    assert main(["8", f"{host}#team/image:1.0"], variables) == 1
+    assert "Is the name right, and are credentials" in capsys.readouterr().out
+
+
+def test_a_registry_of_an_unknown_authority_is_told(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["7", f"{registry[0]}#team/image:1.0"], {**programs, "HOME": str(tmp_path / "home")}) == 1
+    assert "do not know the registry's authority" in capsys.readouterr().out
+
+
+def brought(
+    home: Path, image: object, programs: dict[str, str], capsys: pytest.CaptureFixture[str], *, job: str = "7"
+) -> Path:
+    code = main([job, str(image)], {**programs, "HOME": str(home)})
     said = capsys.readouterr().out
     assert code == 0, said
     return Path(said.splitlines()[-1].removeprefix("image="))
