@@ -71,6 +71,19 @@ static int open_tree_of_image(const struct container_view *view, struct failure 
     return fail_with(failure, FAILURE_JOB, "%s is no folder of the user's", view->tree);
 }
 
+/*
+ * Keep the workshop, and the root that grows in it, out of the user's mounts: what clones / or /run would show the layers,
+ * and clone all clones before it, twice as many every time. The overlay itself cannot be made in such a mount.
+ */
+static int hide_workshop(struct failure *failure)
+{
+    struct mount_attr attributes = {.propagation = MS_UNBINDABLE};
+
+    return mount_setattr(AT_FDCWD, WORKSHOP, 0, &attributes, sizeof(attributes)) < 0
+               ? fail(failure, "keep out of mounts", WORKSHOP)
+               : 0;
+}
+
 /* The tree with the layer over it. With the user's rights: the overlay has for good those of who mounts it. */
 static int mount_layers(int tree, struct failure *failure)
 {
@@ -93,6 +106,8 @@ static int mount_layers(int tree, struct failure *failure)
     if ((place = open(WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
         mounts_attach(mount, place) < 0)
         result = fail(failure, "mount at " WORKSHOP, "the container's root");
+    else
+        result = hide_workshop(failure);
     if (place >= 0)
         close(place);
     if (result == 0)

@@ -10,6 +10,7 @@
 
 #include "../container_view.h"
 #include "../enter_view.h"
+#include "../mountinfo.h"
 #include "../tree.h"
 #include "../view.h"
 #include "harness.h"
@@ -196,6 +197,31 @@ TEST(mounts_are_at_their_targets_with_their_flags)
     CHECK(world_holds("/deep/in/it/x", "data") && world_holds("/etc/name", "data") && world_holds("/etc/new", "data"));
     CHECK(flags_of("/deep/in/it") & ST_RDONLY);
     CHECK(flags_of("/deep/in/it") & ST_NOSUID && flags_of("/deep/in/it") & ST_NODEV);
+    DONE();
+}
+
+static int count_mount(const struct mountinfo_line *line, void *counts)
+{
+    if (strncmp(line->point, "/m0/", 4) == 0)
+        ((int *)counts)[0]++;
+    else if (strncmp(line->point, "/m3/", 4) == 0)
+        ((int *)counts)[1]++;
+    return 0;
+}
+
+TEST(mounts_of_the_whole_jail_have_nothing_of_the_container_and_so_do_not_multiply)
+{
+    int counts[2] = {0, 0};
+
+    make();
+    want_mount("/", "/m0", false);
+    want_mount("/", "/m1", false);
+    want_mount("/run", "/m2", false);
+    want_mount("/", "/m3", false);
+    enter();
+    CHECK(mountinfo_each("/proc/self/mountinfo", count_mount, counts) == 0);
+    CHECK(counts[0] > 0 && counts[0] == counts[1]);
+    CHECK(access("/m0/run/container/upper", F_OK) == -1 && access("/m2/container/upper", F_OK) == -1);
     DONE();
 }
 
