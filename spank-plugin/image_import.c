@@ -138,21 +138,17 @@ static int build_root(int jail, const struct jail_config *config, struct failure
     return -1;
 }
 
-static int enter_importer(const struct image_import *import, struct failure *failure)
+static int enter_importer(const struct image_import *import, int jail, struct failure *failure)
 {
-    mode_t umask_before;
-    int jail = import->open_jail(import->job, failure), root;
+    mode_t umask_before = umask(0022);
+    int root = build_root(jail, import->config, failure);
 
-    if (jail < 0)
-        return -1;
-    umask_before = umask(0022);
-    root = build_root(jail, import->config, failure);
     umask(umask_before);
-    close(jail);
-    if (root < 0 || enter_root(root, failure) < 0)
-        return -1;
-    close(root);
-    return confine(~UINT64_C(0), false, failure) < 0 ? -1 : person_become(import->person, failure);
+    if (root >= 0 && enter_root(root, failure) == 0 && confine(~UINT64_C(0), false, failure) == 0 &&
+        person_become(import->person, failure) == 0)
+        return 0;
+    failure->scope = FAILURE_JOB;
+    return -1;
 }
 
 static void list_variables(const struct image_import *import, char *all[MAX_VARIABLES + 3], char home[600])
@@ -167,18 +163,21 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
     all[count] = NULL;
 }
 
-/* In a process of its own: never returns. All that it prints goes to the task, as lines. */
+/*
+ * In a process of its own: never returns. All that it prints goes to the task, as lines. A failure before the program
+ * starts goes through shared memory, with its scope: a program of the user's could forge an exit code, and drain nodes.
+ */
 static void run_importer(const struct image_import *import, int output)
 {
     char *const program[] = {(char *)IMPORTER, import->job_id, import->image, NULL};
     char *variables[MAX_VARIABLES + 3], home[600];
     struct failure failure = {FAILURE_NONE, ""};
-    int input;
+    int jail, input;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     list_variables(import, variables, home);
-    if (enter_importer(import, &failure) < 0) {
-        dprintf(output, "%s\n", failure.text);
+    if ((jail = import->open_jail(import->job, &failure)) < 0 || enter_importer(import, jail, &failure) < 0) {
+        shared->failure = failure;
         _exit(1);
     }
     if (chdir(import->directory) < 0 && chdir("/") < 0)
@@ -215,15 +214,17 @@ static void listen(FILE *output, const struct image_import *import, char folder[
     free(line);
 }
 
-static int await(pid_t child, const struct image_import *import, const char *folder, const char *last,
-                 struct failure *failure)
+static int await(pid_t child, const struct image_import *import, const char *last)
 {
+    struct failure *failure = &shared->failure;
     int status;
 
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
-            return fail(failure, "wait for", "the importer of images");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && folder[0] == '/')
+            return fail_job(failure, "wait for", "the importer of images");
+    if (failure->scope != FAILURE_NONE)
+        return -1;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && shared->folder[0] == '/')
         return 0;
     if (WIFSIGNALED(status))
         return fail_with(failure, FAILURE_JOB, "image %.200s: its import was ended by signal %d (memory of the job?)",
@@ -231,31 +232,33 @@ static int await(pid_t child, const struct image_import *import, const char *fol
     return fail_with(failure, FAILURE_JOB, "image %.200s: %s", import->image, last);
 }
 
-int image_import_run(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)
+/* Run the importer; the image's folder and a failure are in the shared memory afterwards. */
+static int run(const struct image_import *import)
 {
     char last[256] = "the importer has said nothing";
     int ends[2];
     FILE *output;
     pid_t child;
 
-    folder[0] = '\0';
+    shared->failure.scope = FAILURE_NONE;
+    shared->folder[0] = '\0';
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return fail(failure, "make a pipe to", "the importer of images");
+        return fail_job(&shared->failure, "make a pipe to", "the importer of images");
     if ((child = fork()) == 0)
         run_importer(import, ends[1]);
     close(ends[1]);
     if (child < 0 || !(output = fdopen(ends[0], "r"))) {
         close(ends[0]);
-        return fail(failure, "start", "the importer of images");
+        return fail_job(&shared->failure, "start", "the importer of images");
     }
-    listen(output, import, folder, last);
+    listen(output, import, shared->folder, last);
     fclose(output);
-    return await(child, import, folder, last, failure);
+    return await(child, import, last);
 }
 
 int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)
 {
-    int locked, result;
+    int locked;
 
     if (!shared)
         return fail_with(failure, FAILURE_JOB, "no memory to share with the step's other tasks");
@@ -266,13 +269,11 @@ int image_import(const struct image_import *import, char folder[PATH_MAX], struc
         return fail_job(failure, "wait for", "another task that imports the image");
     }
     if (!shared->ended) {
-        shared->failure.scope = FAILURE_NONE;
-        image_import_run(import, shared->folder, &shared->failure);
+        run(import);
         shared->ended = true;
     }
     memcpy(folder, shared->folder, PATH_MAX);
     *failure = shared->failure;
-    result = shared->failure.scope == FAILURE_NONE ? 0 : -1;
     pthread_mutex_unlock(&shared->lock);
-    return result;
+    return failure->scope == FAILURE_NONE ? 0 : -1;
 }

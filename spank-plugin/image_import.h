@@ -36,11 +36,9 @@ int image_import_prepare(void);
 
 /*
  * Bring the image, or wait until another task of this step has done so; its folder in the jail is put into `folder`.
- * Whatever fails in the importer concerns the job. Returns 0 or -1.
+ * A jail that cannot be opened concerns what it concerns for all jobs; whatever else fails concerns this job alone.
+ * Returns 0 or -1.
  */
 int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure);
-
-/* Run the importer once, whatever other tasks have. */
-int image_import_run(const struct image_import *import, char folder[PATH_MAX], struct failure *failure);
 
 #endif

@@ -59,14 +59,19 @@ static void make(const char *script)
     world_configure(&config, 2, ARGUMENTS);
 }
 
-static int import(void)
+static int import_from(image_open_jail open_the_jail)
 {
     static char *VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
     const struct image_import request = {.config = &config, .person = &PERSON, .image = "an image", .directory = "/home/user",
-                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_jail, .say = say};
+                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_the_jail, .say = say};
 
     return image_import(&request, folder, &failure);
+}
+
+static int import(void)
+{
+    return import_from(open_jail);
 }
 
 #define SCRIPT(...) "#!/bin/sh\n" __VA_ARGS__
@@ -98,6 +103,31 @@ TEST(an_importer_that_fails_fails_the_job_with_its_last_words)
     CHECK(import() == -1);
     CHECK(failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "image an image: access denied");
+}
+
+static int open_stale_jail(void *job, struct failure *why)
+{
+    (void)job;
+    errno = ESTALE;
+    return fail_volume(why, "open", CLAIM);
+}
+
+TEST(a_jail_that_cannot_be_opened_concerns_its_volume)
+{
+    make(SCRIPT("echo image=/x\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import_from(open_stale_jail) == -1);
+    CHECK(failure.scope == FAILURE_VOLUME);
+    CHECK_SAYS(failure.text, "open " CLAIM ": Stale file handle");
+}
+
+TEST(a_root_of_the_importer_that_cannot_be_made_concerns_the_job)
+{
+    make(SCRIPT("echo image=/x\n"));
+    CHECK(symlink("pki", TREE_PATH "/etc/pki") == 0);
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == -1 && failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "open in the jail /etc/pki");
 }
 
 TEST(an_importer_without_a_result_has_failed)
