@@ -17,6 +17,7 @@
 #ifndef PIPEFS_MAGIC
 #define PIPEFS_MAGIC 0x50495045
 #endif
+#define ROOT_OF_PROC 1 /* PROC_ROOT_INO, include/linux/proc_fs.h */
 
 static const char *const STANDARD[] = {"standard input", "standard output", "standard error"};
 
@@ -75,14 +76,45 @@ static int replace_directory(int descriptor, int reading, void *context)
     return errno == EBADF ? close(descriptor) : -1;
 }
 
+static bool is_on(int descriptor, long magic)
+{
+    struct statfs system;
+
+    return fstatfs(descriptor, &system) == 0 && system.f_type == magic;
+}
+
+/*
+ * Open the directory with the own descriptors. The root may be an image's, whose /proc leads to a folder with other
+ * numbers: only from the root of the kernel's /proc does "self" lead to this process. Returns a descriptor, or -1.
+ */
+static int open_own(struct failure *failure)
+{
+    struct stat status;
+    int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), own;
+
+    if (proc < 0)
+        return fail(failure, "open", "/proc");
+    if (!is_on(proc, PROC_SUPER_MAGIC) || fstat(proc, &status) < 0 || status.st_ino != ROOT_OF_PROC) {
+        close(proc);
+        return fail_with(failure, FAILURE_NODE, "/proc is not the kernel's: make it a folder in the image");
+    }
+    if ((own = openat(proc, "self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        fail(failure, "open", "/proc/self/fd");
+    close(proc);
+    return own;
+}
+
 int descriptors_replace_directories(struct failure *failure)
 {
-    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int result;
+    int own = open_own(failure), root, result;
 
-    if (root < 0)
+    if (own < 0)
+        return -1;
+    if ((root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
+        close(own);
         return fail(failure, "open", "the view's root");
-    result = numeric_entries_each("/proc/self/fd", replace_directory, &root);
+    }
+    result = numeric_entries_read(own, replace_directory, &root);
     if (result < 0)
         fail(failure, "replace in /proc/self/fd", "a directory outside of the jail");
     close(root);
@@ -99,13 +131,6 @@ static bool is_shared(const struct shared_mounts *shared, int descriptor)
         if (shared->numbers[i] == status.stx_mnt_id)
             return true;
     return false;
-}
-
-static bool is_on(int descriptor, long magic)
-{
-    struct statfs system;
-
-    return fstatfs(descriptor, &system) == 0 && system.f_type == magic;
 }
 
 /* The reason to refuse a descriptor that a program is to inherit; NULL: there is none. */
@@ -159,6 +184,7 @@ static void replace_standard_error(bool output_serves)
 int descriptors_check(struct shared_mounts *shared, struct failure *failure)
 {
     const char *found[3];
+    int own;
 
     for (int i = 0; i < 3; i++)
         found[i] = problem(shared, i);
@@ -168,7 +194,11 @@ int descriptors_check(struct shared_mounts *shared, struct failure *failure)
         if (found[i])
             return fail_with(failure, FAILURE_JOB, "%s is %s. Give a regular file of a folder that the nodes share",
                              STANDARD[i], found[i]);
-    if (numeric_entries_each("/proc/self/fd", close_foreign, shared) < 0)
+    if ((own = open_own(failure)) < 0) {
+        failure->scope = FAILURE_JOB;
+        return -1;
+    }
+    if (numeric_entries_read(own, close_foreign, shared) < 0)
         return fail_job(failure, "look at the open files in", "/proc/self/fd");
     return 0;
 }

@@ -11,4 +11,7 @@
  */
 int numeric_entries_each(const char *path, int (*see)(int number, int reading, void *context), void *context);
 
+/* The same with an open directory, which is closed at the end. */
+int numeric_entries_read(int descriptor, int (*see)(int number, int reading, void *context), void *context);
+
 #endif

@@ -313,6 +313,17 @@ TEST(links_of_an_image_at_places_of_the_view_lead_to_nothing_outside)
     DONE();
 }
 
+TEST(an_image_whose_proc_leads_to_a_folder_of_the_users_is_refused)
+{
+    make();
+    CHECK(mount("world", "/dev/shm", "tmpfs", 0, "mode=1777") == 0);
+    own_folder("/dev/shm/self", 0755);
+    own_folder("/dev/shm/self/fd", 0755);
+    own_link("dev/shm", IMAGE "/proc");
+    is_refused("/proc is not the kernel's: make it a folder in the image");
+    DONE();
+}
+
 TEST(a_mount_over_a_place_of_the_view_is_below_it)
 {
     make();
