@@ -187,6 +187,31 @@ static int mount_wanted(int root, int jail, const struct container_mount *wanted
     return result;
 }
 
+static bool is_elsewhere(int root, int found)
+{
+    struct stat of_root, of_found;
+
+    return fstat(root, &of_root) < 0 || fstat(found, &of_found) < 0 || of_root.st_dev != of_found.st_dev;
+}
+
+/* True if there is nothing at a path, and what is made there is made in a mount: in files that are not the container's. */
+static bool is_hidden(int root, const char *path)
+{
+    char reached[PATH_MAX];
+    char *end;
+    int found;
+    bool hidden;
+
+    snprintf(reached, sizeof(reached), "%s", path);
+    while ((found = open_in_root(root, reached)) < 0 && (end = strrchr(reached, '/')) && end != reached)
+        *end = '\0';
+    if (found < 0)
+        return false;
+    hidden = strcmp(reached, path) != 0 && is_elsewhere(root, found);
+    close(found);
+    return hidden;
+}
+
 /* Show what the jail has at a path, with all that is mounted in it, at the same path. */
 static int show(int root, const char *path, struct failure *failure)
 {
@@ -235,23 +260,29 @@ static int show_shared(int root, const struct container_view *view, struct failu
     return view->container->mount_home ? show(root, view->person->home, failure) : 0;
 }
 
-/* What jobs need as it is: the last mount at a place is what is seen there. */
+/*
+ * What jobs need as it is: the last mount at a place is what is seen there. A folder that is mounted over /etc keeps what
+ * it has, and gets no files: it is the user's, and others may see it.
+ */
 static int show_needed(int root, const struct container_view *view, struct failure *failure)
 {
+    if (is_hidden(root, view->config->spool))
+        return fail_with(failure, FAILURE_JOB, "--container-mounts hides %s, which jobs need: mount at another place",
+                         view->config->spool);
     if (show_run(root, view->person, failure) < 0)
         return -1;
     for (size_t i = 0; i < LENGTH(FROM_JAIL); i++)
-        if (show(root, FROM_JAIL[i], failure) < 0)
+        if ((is_of_run(FROM_JAIL[i]) || !is_hidden(root, FROM_JAIL[i])) && show(root, FROM_JAIL[i], failure) < 0)
             return -1;
     if (show_binds(root, view, true, failure) < 0 || show(root, view->config->spool, failure) < 0)
         return -1;
     return show(root, PMIX_DIRECTORY, failure);
 }
 
-/* Have a folder at a path, where the user can make one. */
+/* Have a folder at a path, if it is the container's to make. */
 static void make_folder(int root, const char *path)
 {
-    int place = make_in_root(root, path, true);
+    int place = is_hidden(root, path) ? -1 : make_in_root(root, path, true);
 
     if (place >= 0)
         close(place);
