@@ -37,7 +37,7 @@ static int make_workshop(const struct container_view *view, struct failure *fail
     int mount, place, result;
 
     snprintf(size, sizeof(size), "%um", mib);
-    snprintf(files, sizeof(files), "%u", mib * 64); /* a file for 16 KiB, as in other temporary directories */
+    snprintf(files, sizeof(files), "%u", mib * 256); /* a file for 4 KiB: conda and pip make many small ones */
     snprintf(user, sizeof(user), "%u", view->person->user);
     snprintf(group, sizeof(group), "%u", view->person->group);
     if (mkdir(WORKSHOP, 0711) < 0 && errno != EEXIST)

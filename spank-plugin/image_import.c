@@ -192,6 +192,17 @@ static void run_importer(const struct image_import *import, int output)
     _exit(1);
 }
 
+/* Replace what a terminal may take for a command: a registry's words come to it. U+0080 to U+009F are C2 80 to C2 9F. */
+static void blot_controls(char *line)
+{
+    for (unsigned char *byte = (unsigned char *)line; *byte; byte++) {
+        if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f)
+            byte[0] = byte[1] = '?';
+        else if (*byte < ' ' || *byte == 0x7f)
+            *byte = '?';
+    }
+}
+
 /* Pass its lines on; the result goes to `folder`, and the last other line to `last`. */
 static void listen(FILE *output, const struct image_import *import, char folder[PATH_MAX], char last[256])
 {
@@ -204,9 +215,7 @@ static void listen(FILE *output, const struct image_import *import, char folder[
             snprintf(folder, PATH_MAX, "%s", line + strlen(RESULT));
             continue;
         }
-        for (char *byte = line; *byte; byte++)
-            if ((unsigned char)*byte < ' ' || *byte == 0x7f)
-                *byte = '?'; /* words of a registry go to the user's terminal */
+        blot_controls(line);
         if (line[0] != '\0')
             snprintf(last, 256, "%s", line);
         import->say(line);

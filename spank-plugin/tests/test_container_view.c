@@ -472,3 +472,13 @@ TEST(changes_have_a_size)
     CHECK(errno == ENOSPC);
     DONE();
 }
+
+TEST(changes_may_be_a_file_for_every_4_kib)
+{
+    struct statvfs status;
+
+    make();
+    enter();
+    CHECK(statvfs("/", &status) == 0 && status.f_files == 16 * 256);
+    DONE();
+}

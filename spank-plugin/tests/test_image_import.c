@@ -139,10 +139,10 @@ TEST(an_importer_without_a_result_has_failed)
 
 TEST(words_of_the_importer_reach_the_terminal_without_control_characters)
 {
-    make(SCRIPT("printf 'a\\033[31mb\\n'; echo image=/x\n"));
+    make(SCRIPT("printf 'a\\033[31mb\\302\\2332Jc \\303\\251\\n'; echo image=/x\n"));
     CHECK(image_import_prepare() == 0);
     CHECK(import() == 0);
-    CHECK_SAYS(said, "a?[31mb;");
+    CHECK_SAYS(said, "a?[31mb??2Jc \303\251;");
 }
 
 static int import_and_end(void *unused)
