@@ -53,12 +53,13 @@ static const char *own_variable(void *job, const char *name)
     return getenv(name);
 }
 
-/* The value until the next call; NULL: none. */
+/* The value until the next call; NULL: none. A longer one is cut to what is still too long for every option. */
 static const char *variable_of_job(void *job, const char *name)
 {
-    static char value[CONTAINER_LIST_SIZE];
+    static char value[CONTAINER_LIST_SIZE + 1];
+    spank_err_t result = spank_getenv(job, name, value, sizeof(value));
 
-    return spank_getenv(job, name, value, sizeof(value)) == ESPANK_SUCCESS ? value : NULL;
+    return result == ESPANK_SUCCESS || result == ESPANK_NOSPACE ? value : NULL;
 }
 
 static int complete(const char *(*get)(void *job, const char *name), void *job, struct failure *failure)

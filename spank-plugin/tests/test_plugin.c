@@ -91,7 +91,9 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
     const char *found = getenv(name);
 
     (void)spank;
-    return found && snprintf(value, (size_t)size, "%s", found) < size ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
+    if (!found)
+        return ESPANK_ENV_NOEXIST;
+    return snprintf(value, (size_t)size, "%s", found) < size ? ESPANK_SUCCESS : ESPANK_NOSPACE;
 }
 
 /* What the user has asked for, as an option of the plugin. */
@@ -353,6 +355,35 @@ TEST(a_container_is_refused_where_the_cluster_has_none)
     CHECK(step(ARGUMENTS, starts_no_program) == 11);
     CHECK_SAYS(reported->error, "--container-image: this cluster has no containers");
     CHECK(reported->updates == 0);
+}
+
+static char *WITH_CONTAINERS[] = {(char *)"jail=" CLAIM, (char *)"bind=/home", (char *)"containers=16", NULL};
+
+static void is_too_long(const char *name, const char *says)
+{
+    static char value[10000];
+
+    memset(value, '/', sizeof(value) - 1);
+    CHECK(setenv(name, value, 1) == 0);
+    reported = NULL;
+    CHECK(step(WITH_CONTAINERS, starts_no_program) == 11);
+    CHECK_SAYS(reported->error, says);
+    CHECK(reported->updates == 0);
+}
+
+TEST(an_image_in_a_variable_that_is_too_long_ends_the_step_and_no_job_runs_in_the_jail)
+{
+    world_make();
+    go_home(0700);
+    is_too_long("PYXIS_CONTAINER_IMAGE", "--container-image=/");
+}
+
+TEST(mounts_in_a_variable_that_is_too_long_end_the_step)
+{
+    world_make();
+    go_home(0700);
+    CHECK(setenv("PYXIS_CONTAINER_IMAGE", "ubuntu:24.04", 1) == 0);
+    is_too_long("PYXIS_CONTAINER_MOUNTS", "is longer than 8191 bytes");
 }
 
 TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
