@@ -17,6 +17,7 @@ static struct container container;
 static struct failure refused; /* the first option that cannot be */
 static struct person person;
 static struct image_settings settings;
+static bool ignored; /* a variable names an image on a cluster without containers */
 static char folder[PATH_MAX]; /* of the image, in the jail */
 
 /* Slurm's callback of every option: `number` is its place among the words. */
@@ -106,18 +107,37 @@ static int find_person(spank_t spank, struct failure *failure)
     return 0;
 }
 
+static const char *no_variable(void *job, const char *name)
+{
+    (void)job;
+    (void)name;
+    return NULL;
+}
+
 int container_step_prepare(spank_t spank, const struct jail_config *config, struct failure *failure)
 {
-    if (complete(variable_of_job, spank, failure) < 0)
+    const bool allowed = config->containers_mib > 0;
+
+    if (complete(allowed ? variable_of_job : no_variable, spank, failure) < 0)
         return -1;
-    if (!container_step_wanted())
+    if (!container_step_wanted()) {
+        ignored = !allowed && variable_of_job(spank, "PYXIS_CONTAINER_IMAGE");
         return 0;
-    if (config->containers_mib == 0)
+    }
+    if (!allowed)
         return fail_with(failure, FAILURE_JOB,
                          "--container-image: this cluster has no containers. Whoever runs it gives it the key `containers`");
     if (image_import_prepare() < 0)
         return fail_job(failure, "share with tasks", "memory for the import of images");
     return find_person(spank, failure);
+}
+
+void container_step_warn(spank_t spank)
+{
+    uint32_t task;
+
+    if (ignored && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
+        slurm_spank_log("container: PYXIS_CONTAINER_IMAGE is ignored, as this cluster has no containers: unset it");
 }
 
 bool container_step_wanted(void)

@@ -21,6 +21,12 @@ int container_step_check(struct failure *failure);
 /* In slurmstepd: find out whether its tasks want a container, and of whom they are. */
 int container_step_prepare(spank_t spank, const struct jail_config *config, struct failure *failure);
 
+/*
+ * In a task: say, once a step, that the cluster has no containers for the image that a variable names. A line in a
+ * user's .bashrc would otherwise fail all jobs; only an option asks for this very job.
+ */
+void container_step_warn(spank_t spank);
+
 /* True if the step's tasks start in a container. */
 bool container_step_wanted(void);
 

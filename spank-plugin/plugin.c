@@ -219,6 +219,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         fail_job(&failure, "find out", "the working directory");
         return refuse(&failure);
     }
+    container_step_warn(spank);
     return enter_jail(spank, job_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 

@@ -39,6 +39,7 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments);
 static struct {
     char error[512];
     char reason[512];
+    char said[512]; /* to the user, without a failure */
     int updates;
 } *reported;
 /* The cluster as slurmctld knows it; the first node is this one. */
@@ -112,7 +113,11 @@ spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
 
 void slurm_spank_log(const char *format, ...)
 {
-    (void)format;
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(reported->said, sizeof(reported->said), format, arguments);
+    va_end(arguments);
 }
 
 void step_peers_are_of(uid_t user)
@@ -355,6 +360,16 @@ TEST(a_container_is_refused_where_the_cluster_has_none)
     CHECK(step(ARGUMENTS, starts_no_program) == 11);
     CHECK_SAYS(reported->error, "--container-image: this cluster has no containers");
     CHECK(reported->updates == 0);
+}
+
+TEST(a_variable_that_names_an_image_where_the_cluster_has_no_containers_is_ignored_in_words)
+{
+    world_make();
+    go_home(0700);
+    CHECK(setenv("PYXIS_CONTAINER_IMAGE", "ubuntu:24.04", 1) == 0);
+    CHECK(setenv("PYXIS_CONTAINER_ENTRYPOINT", "yes", 1) == 0);
+    CHECK(step(ARGUMENTS, is_in_the_jail) == 7);
+    CHECK_SAYS(reported->said, "PYXIS_CONTAINER_IMAGE is ignored, as this cluster has no containers");
 }
 
 static char *WITH_CONTAINERS[] = {(char *)"jail=" CLAIM, (char *)"bind=/home", (char *)"containers=16", NULL};
