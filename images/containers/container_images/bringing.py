@@ -17,6 +17,9 @@ from container_images.image_reference import ImageError, ImageReference
 _NAME = "image"
 """Tag in the OCI layout of one image."""
 
+_DIES_WITH_IMPORTER = ("setpriv", "--pdeathsig", "KILL")
+"""Start of a command that the kernel kills when this process dies."""
+
 _PROGRESS_SECONDS = 10
 _RETRIES = 3
 _MIB = 1024 * 1024
@@ -63,10 +66,10 @@ class ImageBringer:
         self._bytes = sum(layer.get("size", 0) for layer in layers) or None
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
-    def bring(self, digest: str, part: Path) -> None:
-        """Make `rootfs`, `environment` and `workdir` in a folder; what is there of an earlier try is used."""
+    def bring(self, digest: str, part: Path, new: Path) -> None:
+        """Make `rootfs`, `environment` and `workdir` in the folder `new`, from what is pulled into `part`."""
         began = time.monotonic()
-        layout, root = part / "oci", part / "rootfs"
+        layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
         of_all = f" of {self._bytes / _MIB:.0f} MiB" if self._bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
@@ -77,16 +80,13 @@ class ImageBringer:
             progress=lambda: self._say(f"has {_size(layout) / _MIB:.0f} MiB{of_all}"),
         )
         self._say("unpacks it")
-        image_store.remove(root)
         self._run(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             progress=lambda: self._say("still unpacks it"),
         )
         image_store.open_to_owner(root)
         root.chmod(root.stat().st_mode & 0o7777 | 0o700)
-        write_settings(layout, part)
-        image_store.remove(layout)
-        image_store.remove(part / "tmp")
+        write_settings(layout, new)
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")
 
     def _pinned(self, digest: str) -> str:
@@ -113,12 +113,12 @@ class ImageBringer:
             tempfile.TemporaryFile() as errors,
             tempfile.TemporaryFile() as output,
             subprocess.Popen(
-                command,
+                [*_DIES_WITH_IMPORTER, *command],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                pass_fds=[self._authentication],
+                close_fds=False,  # it has the file with credentials, and the store's lock as long as it lives
             ) as process,
         ):
             while True:

@@ -1,9 +1,10 @@
 """The user's store of images, on storage that all nodes share: each image is brought once, by one process.
 
 `images/<digest>/`   an image: `rootfs`, its files; `environment` and `workdir`, for the plugin
-`parts/<digest>/`    an image that is being brought; what a killed process has left is gone on with
+`parts/<digest>/`    what is pulled of an image; what a killed process has left is gone on with
+`parts/.../new.*/`   an image in the making, a folder for every try: what still writes for an earlier one changes no other
 `jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
-`locks/<name>`       held by who brings or looks up; the kernel frees them when it dies
+`locks/<name>`       held by who brings or looks up, and by its programs; the kernel frees them when all are dead
 """
 
 import fcntl
@@ -11,9 +12,10 @@ import hashlib
 import os
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STORE = ".local/share/soperator/containers"
@@ -54,18 +56,23 @@ class ImageStore:
             self._forget_old_jobs()
             return digest
 
-    def folder_of(self, digest: str, bring: Callable[[Path], None]) -> Path:
-        """Return the folder of an image; `bring` makes it in the folder that it is given, where it is missing."""
+    def folder_of(self, digest: str, bring: Callable[[Path, Path], None]) -> Path:
+        """Return the folder of an image. If it is missing, `bring` makes it.
+
+        Args:
+            digest: Digest of the image's manifest.
+            bring: Fills its second folder, which is empty; the first one may hold what an earlier try has pulled.
+
+        """
         name = digest.removeprefix("sha256:")
         ready = self._folder / "images" / name
         if ready.is_dir():
             return ready
         with self._locked(name, "another process that brings this image"):
-            part = self._folder / "parts" / name
             if not ready.is_dir():
+                part = self._folder / "parts" / name
                 part.mkdir(mode=0o700, exist_ok=True)
-                bring(part)
-                part.rename(ready)
+                _make(ready, part, bring)
         return ready
 
     def _forget_old_jobs(self) -> None:
@@ -78,6 +85,7 @@ class ImageStore:
     @contextmanager
     def _locked(self, name: str, holder: str) -> Iterator[None]:
         with (self._folder / "locks" / name).open("a") as lock:
+            os.set_inheritable(lock.fileno(), True)  # programs that outlive this process keep the lock
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -85,6 +93,21 @@ class ImageStore:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             os.utime(lock.fileno())
             yield
+
+
+def _make(ready: Path, part: Path, bring: Callable[[Path, Path], None]) -> None:
+    for left in part.glob("new.*"):
+        with suppress(OSError):  # if the lock does not hold over all nodes, another process may write there
+            remove(left)
+    new = Path(tempfile.mkdtemp(prefix="new.", dir=part))
+    bring(part, new)
+    try:
+        new.rename(ready)
+    except OSError:
+        if not ready.is_dir():
+            raise
+    with suppress(OSError):
+        remove(part)
 
 
 def _content(record: Path) -> str | None:

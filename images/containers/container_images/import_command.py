@@ -35,4 +35,4 @@ def _import(job: str, text: str, environment: Mapping[str, str]) -> Path:
     authentication = registry_passwords.auth_file(image, registry_passwords.find(image, environment))
     bringer = ImageBringer(image, authentication, environment, _say)
     digest = store.digest_of_job(job, text, bringer.digest)
-    return store.folder_of(digest, lambda part: bringer.bring(digest, part))
+    return store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new))

@@ -40,9 +40,9 @@ def find(image: ImageReference, environment: Mapping[str, str]) -> str | None:
 
 
 def auth_file(image: ImageReference, credentials: str | None) -> int:
-    """Return a descriptor of a file in memory, as skopeo reads it: nothing stays of it."""
+    """Return a descriptor of a file in memory, as skopeo reads it and inherits it: nothing stays of it."""
     auths = {image.registry: {"auth": credentials}} if credentials else {}
-    descriptor = os.memfd_create("auth.json")
+    descriptor = os.memfd_create("auth.json", 0)
     os.write(descriptor, json.dumps({"auths": auths}).encode())
     return descriptor
 

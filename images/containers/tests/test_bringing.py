@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import ssl
+import socket
 import stat
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from container_images.image_store import STORE
 from container_images.import_command import main
 from tests import debian_packages
 from tests.cluster.certificates import Authority
+from tests.waiting import wait_until
 
 FOLDER = Path(__file__).parents[1]
 PROGRAMS = ("skopeo", "umoci")
@@ -290,6 +292,39 @@ def test_a_registry_that_is_not_there_is_told_in_a_line(
     assert code == 1
     assert "connection refused" in said[-1]
     assert len(said) == 1
+
+
+def test_its_programs_end_with_an_importer_that_is_killed(tmp_path: Path, programs: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        importer = subprocess.Popen(
+            [
+                *(
+                    sys.executable,
+                    "-c",
+                    "import sys; from container_images.import_command import main; main(sys.argv[1:])",
+                ),
+                *("7", f"127.0.0.1:{silent.getsockname()[1]}#a/b:1"),
+            ],
+            env={**programs, "HOME": str(tmp_path), "PYTHONPATH": str(FOLDER)},
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            connection, _ = silent.accept()  # skopeo asks
+            (skopeo,) = Path(f"/proc/{importer.pid}/task/{importer.pid}/children").read_text().split()
+        finally:
+            importer.kill()
+            importer.wait(30)
+        with connection:
+            wait_until(lambda: state_of(skopeo) in "ZX", "skopeo has ended", timeout_seconds=30)
+
+
+def state_of(process: str) -> str:
+    """Return a process' letter in /proc: Z for one that has ended, X if it is gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "X"
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,24 @@
 """The store of images: one brings, all others wait, and a killed one leaves nothing half."""
 
+import fcntl
 import os
 import signal
+import subprocess
 import threading
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 from container_images.image_store import ImageStore, open_to_owner, remove
+from tests.waiting import wait_until
 
 DIGEST = "sha256:" + "a" * 64
 
 
-def make(part: Path) -> None:
-    (part / "rootfs").mkdir()
+def make(part: Path, new: Path) -> None:
+    (new / "rootfs").mkdir()
     with (part / "../../runs").open("a") as runs:
         runs.write("x")
 
@@ -47,7 +51,7 @@ def test_who_waits_is_told(tmp_path: Path) -> None:
     said: list[str] = []
     waits, done = threading.Event(), threading.Event()
 
-    def wait(_: Path) -> None:
+    def wait(_part: Path, _new: Path) -> None:
         waits.set()
         assert done.wait(30)
 
@@ -65,26 +69,73 @@ def test_who_waits_is_told(tmp_path: Path) -> None:
     assert "another process that brings this image" in said[0]
 
 
-def end_itself(part: Path) -> None:
-    (part / "rootfs").mkdir()
+def end_itself(part: Path, new: Path) -> None:
+    (part / "oci").mkdir()
+    (new / "rootfs").mkdir()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def be_killed(folder: Path) -> None:
-    ImageStore(folder, lambda _: None).folder_of(DIGEST, end_itself)
+def be_killed(folder: Path, bring: Callable[[Path, Path], None]) -> None:
+    ImageStore(folder, lambda _: None).folder_of(DIGEST, bring)
 
 
-def test_a_killed_one_leaves_the_lock_free_and_its_part_to_the_next(tmp_path: Path) -> None:
-    process = get_context("fork").Process(target=be_killed, args=(tmp_path,))
+def killed(folder: Path, bring: Callable[[Path, Path], None]) -> None:
+    """Return when a process that brings an image has been killed."""
+    process = get_context("fork").Process(target=be_killed, args=(folder, bring))
     process.start()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL
-    assert not list((tmp_path / "images").iterdir())
+    assert not list((folder / "images").iterdir())
 
-    found: list[bool] = []
-    ImageStore(tmp_path, lambda _: None).folder_of(DIGEST, lambda part: found.append((part / "rootfs").is_dir()))
 
-    assert found == [True]
+def test_a_killed_one_leaves_the_lock_free_and_its_part_to_the_next(tmp_path: Path) -> None:
+    killed(tmp_path, end_itself)
+
+    found: list[list[str]] = []
+    ImageStore(tmp_path, lambda _: None).folder_of(
+        DIGEST, lambda part, new: found.append([path.name for path in part.iterdir() if path != new])
+    )
+
+    assert found == [["oci"]]
+    assert not list((tmp_path / "parts").iterdir())
+
+
+def test_a_late_writer_of_a_killed_one_changes_nothing_in_the_image(tmp_path: Path) -> None:
+    killed(tmp_path, end_itself)
+    (late,) = (tmp_path / "parts").glob("*/new.*/rootfs")
+
+    def bring(_: Path, new: Path) -> None:
+        (new / "rootfs").mkdir()
+        late.mkdir(parents=True, exist_ok=True)
+        (late / "old").touch()
+
+    ready = ImageStore(tmp_path, lambda _: None).folder_of(DIGEST, bring)
+
+    assert [path.name for path in ready.rglob("*")] == ["rootfs"]
+
+
+def test_the_programs_of_a_killed_one_keep_the_lock_as_long_as_they_live(tmp_path: Path) -> None:
+    ends, keeps = os.pipe()
+
+    def start(part: Path, new: Path) -> None:
+        subprocess.Popen(["cat"], stdin=ends, close_fds=False)
+        end_itself(part, new)
+
+    killed(tmp_path, start)
+    os.close(ends)
+    (path,) = (tmp_path / "locks").iterdir()
+
+    def free() -> bool:
+        with path.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    assert not free()
+    os.close(keeps)
+    wait_until(free, "the lock is free when the program has ended", timeout_seconds=30)
 
 
 def test_all_nodes_of_a_job_have_one_digest_and_the_next_job_asks_again(tmp_path: Path) -> None:
