@@ -154,7 +154,8 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
                           image_open_jail open_jail, void *job, struct failure *failure)
 {
     static const char *const PASSED[] = {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-                                         "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG"};
+                                         "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG",
+                                         "SLURM_CLUSTER_NAME", "SLURM_JOB_START_TIME"};
     static char texts[sizeof(PASSED) / sizeof(PASSED[0])][1024];
     char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
     char job_id[16];

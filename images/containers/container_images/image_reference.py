@@ -1,5 +1,6 @@
 """Images as users write them after `--container-image`, in the words of skopeo."""
 
+import os
 import re
 import tarfile
 from dataclasses import dataclass
@@ -33,12 +34,14 @@ class ImageReference:
         skopeo: Its name for skopeo.
         registry: The host of its registry, with a port where one is given; None for a file.
         user: The user whose password the registry wants; None for any.
+        version: A text that changes with a file; empty for a registry.
 
     """
 
     skopeo: str
     registry: str | None = None
     user: str | None = None
+    version: str = ""
 
 
 def parse(text: str, directory: Path) -> ImageReference:
@@ -53,7 +56,7 @@ def parse(text: str, directory: Path) -> ImageReference:
 
     """
     if text.startswith(("/", "./", "../")):
-        return _in_file(directory / text)
+        return _in_file(Path(os.path.realpath(directory / text)))
     return _in_registry(text.removeprefix("docker://"), text)
 
 
@@ -82,15 +85,18 @@ def _in_file(path: Path) -> ImageReference:
     try:
         if path.is_dir():
             names = {entry.name for entry in path.iterdir()}
+            changes = (path / "index.json").stat() if "oci-layout" in names else path.stat()
         else:
+            changes = path.stat()
             with tarfile.open(path) as archive:
                 names = {name.removeprefix("./") for name in archive.getnames()}
     except (OSError, tarfile.TarError) as error:
         message = f"{path} cannot be read as an image: {getattr(error, 'strerror', None) or error}. {FORMS}"
         raise ImageError(message) from error
+    version = f"{changes.st_ino} {changes.st_size} {changes.st_mtime_ns}"
     if "oci-layout" in names:
-        return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}")
+        return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}", version=version)
     if "manifest.json" in names and not path.is_dir():
-        return ImageReference(f"docker-archive:{path}")
+        return ImageReference(f"docker-archive:{path}", version=version)
     message = f"{path} is no image: it has no oci-layout and no manifest.json. {FORMS}"
     raise ImageError(message)

@@ -2,7 +2,7 @@
 
 `images/<digest>/`   an image: `rootfs`, its files; `environment` and `workdir`, for the plugin
 `parts/<digest>/`    what is pulled of an image; what a killed process has left is gone on with
-`parts/.../new.*/`   an image in the making, a folder for every try: what still writes for an earlier one changes no other
+`parts/.../new.*/`   an image in the making, a folder for every try: a late writer of another one does no harm
 `jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
 `locks/<name>`       held by who brings or looks up, and by its programs; the kernel frees them when all are dead
 """
@@ -41,8 +41,15 @@ class ImageStore:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
-        """Return the digest of an image for all nodes of a job: a tag that moves meanwhile gives them no two images."""
-        name = f"{job}-{hashlib.sha256(image.encode()).hexdigest()[:16]}"
+        """Return the digest of an image for all nodes of a job: a tag that moves meanwhile gives them no two images.
+
+        Args:
+            job: Name of the job, for a file, that no other job has.
+            image: Text that stands for the image: for a file that is written anew, another one.
+            find: Returns the digest.
+
+        """
+        name = f"{job}-{hashlib.sha256(os.fsencode(image)).hexdigest()[:16]}"
         record = self._folder / "jobs" / name
         if digest := _content(record):
             return digest

@@ -240,6 +240,33 @@ def test_an_archive_is_an_image_too(
         assert (brought(tmp_path / kind, archive, programs, capsys) / "rootfs/it").read_text() == "x"
 
 
+def test_a_job_gets_the_file_that_it_means_and_not_an_earlier_one(
+    tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "b"):
+        make_layout(tmp_path / folder / "image", [layer([("it", folder.encode())])])
+
+    def content(folder: str) -> str:
+        monkeypatch.chdir(tmp_path / folder)
+        return (brought(tmp_path / "home", "./image", programs, capsys) / "rootfs/it").read_text()
+
+    assert [content("a"), content("b")] == ["a", "b"]
+
+    shutil.rmtree(tmp_path / "a/image")
+    make_layout(tmp_path / "a/image", [layer([("it", b"new")])])
+    assert content("a") == "new"
+
+
+def test_jobs_with_one_number_on_two_clusters_or_at_two_times_look_images_up(
+    tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = make_layout(tmp_path / "layout", [layer([("it", b"x")])])
+    for variables in ({}, {"SLURM_CLUSTER_NAME": "other"}, {"SLURM_JOB_START_TIME": "1"}, {}):
+        brought(tmp_path / "home", layout, {**programs, **variables}, capsys)
+
+    assert len(list((tmp_path / "home" / STORE / "jobs").iterdir())) == 3
+
+
 def test_a_hostile_image_stays_in_its_folder_and_has_no_devices(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

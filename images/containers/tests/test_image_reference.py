@@ -45,8 +45,21 @@ def test_what_is_no_image_is_refused_with_what_is_one(text: str, tmp_path: Path)
 def test_a_folder_with_an_oci_layout_is_an_image(tmp_path: Path) -> None:
     (tmp_path / "it").mkdir()
     (tmp_path / "it/oci-layout").write_text("{}")
+    (tmp_path / "it/index.json").write_text("{}")
 
-    assert parse("./it", tmp_path) == ImageReference(f"oci:{tmp_path}/it")
+    assert parse("./it", tmp_path).skopeo == f"oci:{tmp_path}/it"
+
+
+def test_a_file_has_another_version_when_it_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it/oci-layout").write_text("{}")
+    (tmp_path / "it/index.json").write_text("{}")
+    (tmp_path / "link").symlink_to("it")
+    first = parse("./it", tmp_path)
+
+    assert parse("./link", tmp_path) == first
+    (tmp_path / "it/index.json").write_text("{ }")
+    assert parse("./it", tmp_path) != first
 
 
 @pytest.mark.parametrize(("name", "kind"), [("./oci-layout", "oci-archive"), ("manifest.json", "docker-archive")])
@@ -55,7 +68,7 @@ def test_an_archive_is_known_by_what_it_holds(name: str, kind: str, tmp_path: Pa
     with tarfile.open(tmp_path / "it.tar", "w") as archive:
         archive.add(tmp_path / "file", name)
 
-    assert parse(f"{tmp_path}/it.tar", tmp_path) == ImageReference(f"{kind}:{tmp_path}/it.tar")
+    assert parse(f"{tmp_path}/it.tar", tmp_path).skopeo == f"{kind}:{tmp_path}/it.tar"
 
 
 @pytest.mark.parametrize("name", ["missing", "squash.sqsh", "folder", "with:colon"])
