@@ -71,6 +71,7 @@ class ImageBringer:
         began = time.monotonic()
         layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
+        keep_whole_blobs(layout)
         of_all = f" of {self._bytes / _MIB:.0f} MiB" if self._bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
         self._skopeo(
@@ -133,6 +134,21 @@ class ImageBringer:
                 raise ImageError(in_words(command[0], errors.read().decode(errors="replace")))
             output.seek(0)
             return output.read()
+
+
+def keep_whole_blobs(layout: Path) -> None:
+    """Remove all from an OCI layout but blobs that have their digest: skopeo takes blobs that are there by their name.
+
+    A node that goes down in the middle may leave files of the right size without their content.
+    """
+    for path in layout.glob("*"):
+        if path.name != "blobs":
+            path.unlink()  # skopeo writes the index anew, and reads a broken one before; the others are halves of blobs
+    for blob in (layout / "blobs/sha256").glob("*"):
+        with blob.open("rb") as content:
+            whole = hashlib.file_digest(content, "sha256").hexdigest() == blob.name
+        if not whole:
+            blob.unlink()
 
 
 def write_settings(layout: Path, folder: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from container_images.bringing import in_words
+from container_images.bringing import in_words, keep_whole_blobs
 from container_images.image_store import STORE
 from container_images.import_command import main
 from tests import debian_packages
@@ -82,6 +82,12 @@ def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path
     (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
     return folder
+
+
+def digest_of(layout: Path) -> str:
+    """Return the digest of the only manifest in a layout, without its algorithm."""
+    (manifest,) = json.loads((layout / "index.json").read_text())["manifests"]
+    return str(manifest["digest"]).removeprefix("sha256:")
 
 
 class LayoutServer(BaseHTTPRequestHandler):
@@ -298,8 +304,7 @@ def test_a_broken_layer_is_told_and_leaves_no_image(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = make_layout(tmp_path / "layout", [layer([("it", b"x")])])
-    manifest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"].removeprefix("sha256:")
-    content = json.loads((layout / "blobs/sha256" / manifest).read_text())
+    content = json.loads((layout / "blobs/sha256" / digest_of(layout)).read_text())
     broken = layout / "blobs/sha256" / content["layers"][0]["digest"].removeprefix("sha256:")
     broken.write_bytes(broken.read_bytes().replace(b"it", b"IT"))
 
@@ -308,6 +313,38 @@ def test_a_broken_layer_is_told_and_leaves_no_image(
     assert code == 1
     assert "skopeo: " in capsys.readouterr().out.splitlines()[-1]
     assert list((tmp_path / "home" / STORE / "images").iterdir()) == []
+
+
+def test_what_a_crashed_node_has_left_is_used_as_far_as_it_is_whole(
+    tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = make_layout(tmp_path / "layout", [layer([("it", b"x")]), layer([("other", b"y")])])
+    pulled = tmp_path / "home" / STORE / "parts" / digest_of(layout) / "oci"
+    pulled.parent.mkdir(parents=True)
+    subprocess.run(
+        ["skopeo", "--insecure-policy", "copy", f"oci:{layout}", f"oci:{pulled}:image"],
+        env=programs,
+        check=True,
+        capture_output=True,
+    )
+    (pulled / "oci-put-blob1").write_text("half")
+    for path in (pulled / "index.json", pulled / "oci-layout", *sorted((pulled / "blobs/sha256").iterdir())[1:]):
+        path.write_bytes(bytes(path.stat().st_size))
+
+    root = brought(tmp_path / "home", layout, programs, capsys) / "rootfs"
+
+    assert sorted(path.name for path in root.iterdir()) == ["it", "other"]
+    assert not list((tmp_path / "home" / STORE / "parts").iterdir())
+
+
+def test_blobs_that_are_whole_are_kept(tmp_path: Path) -> None:
+    layout = make_layout(tmp_path, [layer([("it", b"x")])])
+    first, *others = sorted((layout / "blobs/sha256").iterdir())
+    first.write_bytes(bytes(first.stat().st_size))
+
+    keep_whole_blobs(layout)
+
+    assert sorted((layout / "blobs/sha256").iterdir()) == others
 
 
 def test_a_registry_that_is_not_there_is_told_in_a_line(
