@@ -1,7 +1,8 @@
 """The user's store of images, on storage that all nodes share: each image is brought once, by one process.
 
-`images/<digest>/`   an image: `rootfs`, its files; `environment` and `workdir`, for the plugin
-`parts/<digest>/`    what is pulled of an image; what a killed process has left is gone on with
+`images/<name>/`     an image, by its digest and the machine's architecture: its files in `rootfs`; `environment` and
+                     `workdir` for the plugin
+`parts/<name>/`      what is pulled of an image; what a killed process has left is gone on with
 `parts/.../new.*/`   an image in the making, a folder for every try: a late writer of another one does no harm
 `jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
 `locks/<name>`       held by who brings or looks up, and by its programs; the kernel frees them when all are dead
@@ -10,6 +11,7 @@
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import socket
 import tempfile
@@ -31,12 +33,14 @@ class ImageStore:
     Args:
         folder: The store's folder; made when it is missing.
         say: Tells the user what is waited for.
+        machine: Architecture whose images are wanted, as the kernel names it. Default: this machine's.
 
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None], machine: str = platform.machine()) -> None:
         self._folder = folder
         self._say = say
+        self._machine = machine
         for name in ("images", "parts", "jobs", "locks"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -71,7 +75,8 @@ class ImageStore:
             bring: Fills its second folder, which is empty; the first one may hold what an earlier try has pulled.
 
         """
-        name = digest.removeprefix("sha256:")
+        # A digest may be that of a list for several architectures.
+        name = f"{digest.removeprefix('sha256:')}.{self._machine}"
         ready = self._folder / "images" / name
         if ready.is_dir():
             return ready

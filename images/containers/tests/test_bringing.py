@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
 import shutil
 import ssl
@@ -319,7 +320,7 @@ def test_what_a_crashed_node_has_left_is_used_as_far_as_it_is_whole(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = make_layout(tmp_path / "layout", [layer([("it", b"x")]), layer([("other", b"y")])])
-    pulled = tmp_path / "home" / STORE / "parts" / digest_of(layout) / "oci"
+    pulled = tmp_path / "home" / STORE / "parts" / f"{digest_of(layout)}.{platform.machine()}" / "oci"
     pulled.parent.mkdir(parents=True)
     subprocess.run(
         ["skopeo", "--insecure-policy", "copy", f"oci:{layout}", f"oci:{pulled}:image"],

@@ -35,6 +35,15 @@ def test_an_image_is_brought_once(tmp_path: Path) -> None:
     assert (tmp_path / "runs").read_text() == "x"
 
 
+def test_nodes_of_two_architectures_have_images_of_their_own(tmp_path: Path) -> None:
+    folders = [
+        ImageStore(tmp_path, lambda _: None, machine).folder_of(DIGEST, make) for machine in ("x86_64", "aarch64")
+    ]
+
+    assert folders[0] != folders[1]
+    assert (tmp_path / "runs").read_text() == "xx"
+
+
 def test_many_at_once_bring_it_once(tmp_path: Path) -> None:
     context = get_context("fork")
     processes = [context.Process(target=bring, args=(tmp_path,)) for _ in range(20)]
