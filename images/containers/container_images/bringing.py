@@ -35,6 +35,10 @@ _HINTS = {
 """Next steps for words of a failed program, in the order in which they count."""
 
 
+_ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""Errors of JSON that is another thing than what was asked for."""
+
+
 class ImageBringer:
     """Brings one image.
 
@@ -62,8 +66,7 @@ class ImageBringer:
     def digest(self) -> str:
         """Return the digest of the image's manifest, or of its list for several platforms."""
         raw = self._skopeo("inspect", "--raw", self._image.skopeo)
-        layers = json.loads(raw).get("layers", [])
-        self._bytes = sum(layer.get("size", 0) for layer in layers) or None
+        self._bytes = size_of_layers(raw)
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
     def bring(self, digest: str, part: Path, new: Path) -> None:
@@ -151,14 +154,33 @@ def keep_whole_blobs(layout: Path) -> None:
             blob.unlink()
 
 
+def size_of_layers(manifest: bytes) -> int | None:
+    """Return the bytes of all layers, or None if the manifest does not say: if it is odd, skopeo tells the user."""
+    try:
+        total = sum(int(layer["size"]) for layer in json.loads(manifest)["layers"])
+    except _ODD:
+        return None
+    return total if 0 < total < 1 << 63 else None
+
+
 def write_settings(layout: Path, folder: Path) -> None:
-    """Write what the plugin needs of an image's configuration: variables, each with a zero byte, and the directory."""
-    index = json.loads((layout / "index.json").read_text())
-    manifest = _blob(layout, index["manifests"][-1]["digest"])
-    config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
-    variables = [variable for variable in config.get("Env") or [] if "\0" not in variable]
-    (folder / "environment").write_text("".join(f"{variable}\0" for variable in variables))
-    (folder / "workdir").write_text(config.get("WorkingDir") or "/")
+    """Write what the plugin needs of an image's configuration: variables, each with a zero byte, and the directory.
+
+    Raises:
+        ImageError: The configuration has another form than that of OCI.
+
+    """
+    try:
+        index = json.loads((layout / "index.json").read_text())
+        manifest = _blob(layout, index["manifests"][-1]["digest"])
+        config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
+        variables = "".join(f"{variable}\0" for variable in config.get("Env") or [] if "\0" not in variable).encode()
+        directory = (config.get("WorkingDir") or "/").encode()
+    except _ODD as error:
+        message = "the image's configuration is not one of OCI: its Env is a list of texts, and its WorkingDir a text."
+        raise ImageError(message) from error
+    (folder / "environment").write_bytes(variables)
+    (folder / "workdir").write_bytes(directory)
 
 
 def in_words(program: str, errors: str) -> str:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from container_images.bringing import in_words, keep_whole_blobs
+from container_images.bringing import in_words, keep_whole_blobs, size_of_layers, write_settings
+from container_images.image_reference import ImageError
 from container_images.image_store import STORE
 from container_images.import_command import main
 from tests import debian_packages
@@ -346,6 +347,56 @@ def test_blobs_that_are_whole_are_kept(tmp_path: Path) -> None:
     keep_whole_blobs(layout)
 
     assert sorted((layout / "blobs/sha256").iterdir()) == others
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b'{"schemaVersion": 2, "layers": null}',
+        b"[]",
+        b"5",
+        b"no JSON",
+        b'{"schemaVersion": 2, "config": 5, "layers": [{"size": "many"}, 5]}',
+        b"[" * 100_000,
+    ],
+)
+def test_an_odd_manifest_is_told_in_a_line(
+    manifest: bytes, tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = make_layout(tmp_path / "layout", [])
+    name = hashlib.sha256(manifest).hexdigest()
+    (layout / "blobs/sha256" / name).write_bytes(manifest)
+    index = json.loads((layout / "index.json").read_text())
+    index["manifests"][0] |= {"digest": f"sha256:{name}", "size": len(manifest)}
+    (layout / "index.json").write_text(json.dumps(index))
+
+    code = main(["7", str(layout)], {**programs, "HOME": str(tmp_path / "home")})
+
+    assert code == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith(("skopeo: ", "umoci: "))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "size"),
+    [
+        (b'{"layers": [{"size": 3}, {"size": 4}]}', 7),
+        (b'{"layers": []}', None),
+        (b'{"layers": [{"size": 1e999}]}', None),
+        (b'{"layers": [{"size": ' + b"9" * 400 + b"}]}", None),
+        (b'{"layers": [{"size": -1}]}', None),
+        (b'{"layers": [{}]}', None),
+    ],
+)
+def test_the_size_of_an_image_is_that_of_its_layers_if_they_say_it(manifest: bytes, size: int | None) -> None:
+    assert size_of_layers(manifest) == size
+
+
+@pytest.mark.parametrize("config", [{"Env": 5}, {"Env": [5]}, {"WorkingDir": 5}, {"Env": ["A=\ud800"]}])
+def test_an_odd_configuration_is_refused_in_words(config: dict[str, object], tmp_path: Path) -> None:
+    layout = make_layout(tmp_path / "layout", [], **config)
+
+    with pytest.raises(ImageError, match="Env is a list of texts"):
+        write_settings(layout, tmp_path)
 
 
 def test_a_registry_that_is_not_there_is_told_in_a_line(
