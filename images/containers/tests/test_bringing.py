@@ -8,8 +8,8 @@ import os
 import platform
 import re
 import shutil
-import ssl
 import socket
+import ssl
 import stat
 import subprocess
 import sys
