@@ -36,8 +36,9 @@ PROPS = {
 SECRET_OUTPUTS = {"files", "known_good"}
 
 WORD_OF_SLURM = st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters="\"'#\\=")
-passwords = st.text(WORD_OF_SLURM, min_size=8)
-texts = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=8)
+# Between marks that no line has: "accounti" would be found in "accounting".
+passwords = st.text(WORD_OF_SLURM, min_size=8).map("~{}~".format)
+texts = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=8).map("~{}~".format)
 
 
 def files(password: str, key: str = "a key of 32 bytes") -> dict[str, str]:

@@ -53,8 +53,8 @@ def programs(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     # It starts, and writes down that it was stopped.
-    stopped = f'trap "touch {tmp_path}/stopped; exit" TERM; sleep 60 & wait'
-    program(folder, "slurmctld", f'cp -r "$PWD" {tmp_path}/seen; {stopped}')
+    noted = f'trap "touch {tmp_path}/stopped; exit" TERM'
+    program(folder, "slurmctld", f'{noted}; cp -r "$PWD" {tmp_path}/seen; sleep 60 & wait')
     used = f'test "$SLURM_CONF" = {tmp_path}/trial/slurm.conf'
     program(folder, "scontrol", f"test -e {tmp_path}/seen/slurm.conf && {used}")
     return folder
