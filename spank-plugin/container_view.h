@@ -11,7 +11,8 @@
  *                          goes there before the image's counts
  *   mounts                 of --container-mounts; then, over them,
  *   /proc /sys /dev /run /etc/hosts /etc/resolv.conf /opt/slurm /usr/local/nvidia /var/lib/extrausers
- *                          the jail's, with all that is mounted in them; of /run what is mounted there
+ *                          the jail's, with all that is mounted in them; of /run what is mounted there;
+ *                          nothing if a mount of the job has no place for it, as nothing is made in the user's folders
  *   /etc/passwd, /etc/group   the image's, with lines for the user
  */
 #ifndef JAIL_CONTAINER_VIEW_H

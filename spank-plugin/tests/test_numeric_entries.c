@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,6 +38,14 @@ TEST(entries_that_are_numbers_are_seen)
 {
     CHECK(numeric_entries_each("/proc", add, NULL) == 0);
     CHECK(sum == 17);
+}
+
+TEST(an_open_directory_is_read_and_closed)
+{
+    int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    CHECK(numeric_entries_read(directory, add, NULL) == 0 && sum == 17);
+    CHECK(fcntl(directory, F_GETFD) == -1 && errno == EBADF);
 }
 
 TEST(looking_ends_when_enough_is_seen)
