@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from container_images import image_store
-from container_images.image_reference import ImageError, ImageReference
+from container_images.image_reference import ImageError, ImageReference, RegistryUnreachableError
 
 _NAME = "image"
 """Tag in the OCI layout of one image."""
@@ -24,10 +24,16 @@ _PROGRESS_SECONDS = 10
 _RETRIES = 3
 _MIB = 1024 * 1024
 
+_REFUSED = r"unauthorized|authentication required|denied|\b40[13]\b"
+_UNREACHABLE = (
+    r"dial tcp|connection (refused|reset)|timeout|deadline exceeded|unreachable|no route to host|\bEOF\b|"
+    r"toomanyrequests|status ?(code)?( from registry)?:? (429|5\d\d)\b"
+)
+
 _HINTS = {
-    r"unauthorized|authentication required|denied|40[13]\b": "Is the name right, and are credentials for the registry "
+    _REFUSED: "Is the name right, and are credentials for the registry "
     "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
-    r"toomanyrequests|429": "The registry limits pulls: wait, or log in to it.",
+    r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
     r"no space left|quota": "The home is full: remove what is not needed, such as folders in "
     f"~/{image_store.STORE}/images.",
     r"x509|certificate": "The jail's certificates (/etc/ssl) do not know the registry's authority.",
@@ -64,7 +70,13 @@ class ImageBringer:
         self._bytes: int | None = None
 
     def digest(self) -> str:
-        """Return the digest of the image's manifest, or of its list for several platforms."""
+        """Return the digest of the image's manifest, or of its list for several platforms.
+
+        Raises:
+            RegistryUnreachableError: The registry gives no answer now.
+            ImageError: There is no such image for the user.
+
+        """
         raw = self._skopeo("inspect", "--raw", self._image.skopeo)
         self._bytes = size_of_layers(raw)
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
@@ -134,7 +146,7 @@ class ImageBringer:
                         progress()
             if process.returncode:
                 errors.seek(0)
-                raise ImageError(in_words(command[0], errors.read().decode(errors="replace")))
+                raise _failure(command[0], errors.read().decode(errors="replace"))
             output.seek(0)
             return output.read()
 
@@ -181,6 +193,12 @@ def write_settings(layout: Path, folder: Path) -> None:
         raise ImageError(message) from error
     (folder / "environment").write_bytes(variables)
     (folder / "workdir").write_bytes(directory)
+
+
+def _failure(program: str, errors: str) -> ImageError:
+    words = in_words(program, errors)
+    unreachable = re.search(_UNREACHABLE, words, re.IGNORECASE) and not re.search(_REFUSED, words, re.IGNORECASE)
+    return RegistryUnreachableError(words) if unreachable else ImageError(words)
 
 
 def in_words(program: str, errors: str) -> str:

@@ -26,6 +26,10 @@ class ImageError(Exception):
     """An image that cannot be had, in words for the user."""
 
 
+class RegistryUnreachableError(ImageError):
+    """A registry that gives no answer now, by the network or by a fault of its own."""
+
+
 @dataclass(frozen=True)
 class ImageReference:
     """An image, and from where it comes.

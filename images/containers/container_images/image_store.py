@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from container_images.image_reference import RegistryUnreachableError
+
 STORE = ".local/share/soperator/containers"
 """The store's place in a home."""
 
@@ -47,20 +49,29 @@ class ImageStore:
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
         """Return the digest of an image for all nodes of a job: a tag that moves meanwhile gives them no two images.
 
+        While the registry gives no answer, this is the digest that was found last, if that image is in the store.
+
         Args:
             job: Name of the job, for a file, that no other job has.
             image: Text that stands for the image: for a file that is written anew, another one.
             find: Returns the digest.
 
         """
-        name = f"{job}-{hashlib.sha256(os.fsencode(image)).hexdigest()[:16]}"
+        image_name = hashlib.sha256(os.fsencode(image)).hexdigest()[:16]
+        name = f"{job}-{image_name}"
         record = self._folder / "jobs" / name
         if digest := _content(record):
             return digest
         with self._locked(name, "another node to look up the image"):
             if digest := _content(record):
                 return digest
-            digest = find()
+            try:
+                digest = find()
+            except RegistryUnreachableError as error:
+                if not (known := self._newest(image_name)):
+                    raise
+                self._say(f"{error}. Starts the image that was found last, {known}")
+                digest = known
             new = record.with_suffix(".new")
             new.write_text(digest)
             new.rename(record)
@@ -75,9 +86,8 @@ class ImageStore:
             bring: Fills its second folder, which is empty; the first one may hold what an earlier try has pulled.
 
         """
-        # A digest may be that of a list for several architectures.
-        name = f"{digest.removeprefix('sha256:')}.{self._machine}"
-        ready = self._folder / "images" / name
+        ready = self._ready(digest)
+        name = ready.name
         if ready.is_dir():
             return ready
         with self._locked(name, "another process that brings this image"):
@@ -86,6 +96,17 @@ class ImageStore:
                 part.mkdir(mode=0o700, exist_ok=True)
                 _make(ready, part, bring)
         return ready
+
+    def _ready(self, digest: str) -> Path:
+        # A digest may be that of a list for several architectures.
+        return self._folder / "images" / f"{digest.removeprefix('sha256:')}.{self._machine}"
+
+    def _newest(self, image_name: str) -> str | None:
+        records = (self._folder / "jobs").glob(f"*-{image_name}")
+        for record in sorted(records, key=lambda path: path.stat().st_mtime, reverse=True):
+            if (digest := _content(record)) and self._ready(digest).is_dir():
+                return digest
+        return None
 
     def _forget_old_jobs(self) -> None:
         oldest = time.time() - _RECORD_SECONDS

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import http.server
 import io
 import json
 import os
@@ -15,12 +16,13 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from container_images import image_store
 from container_images.bringing import in_words, keep_whole_blobs, size_of_layers, write_settings
 from container_images.image_reference import ImageError
 from container_images.image_store import STORE
@@ -410,6 +412,107 @@ def test_a_registry_that_is_not_there_is_told_in_a_line(
     assert len(said) == 1
 
 
+class Registry(http.server.BaseHTTPRequestHandler):
+    """Answers for the image of a layout, or with the status that its server has."""
+
+    def do_GET(self) -> None:
+        assert isinstance(self.server, RegistryServer)
+        what = self.path.rpartition("/")[2].removeprefix("sha256:")
+        kind = (
+            "application/vnd.oci.image.manifest.v1+json" if "/manifests/" in self.path else "application/octet-stream"
+        )
+        blob = self.server.layout / "blobs/sha256" / (digest_of(self.server.layout) if what == "1" else what)
+        content = blob.read_bytes() if blob.is_file() else b"{}"
+        self.send_response(self.server.status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+class RegistryServer(http.server.ThreadingHTTPServer):
+    """A registry on loopback with one image, tagged 1."""
+
+    def __init__(self, layout: Path) -> None:
+        super().__init__(("127.0.0.1", 0), Registry)
+        self.layout = layout
+        self.status = 200
+        self.host = f"127.0.0.1:{self.server_port}"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[RegistryServer]:
+    """A registry with an image in which the file `it` is."""
+    with RegistryServer(make_layout(tmp_path / "served", [layer([("it", b"x")])])) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(30)
+
+
+@pytest.fixture
+def job(tmp_path: Path, programs: dict[str, str], registry: RegistryServer) -> Callable[[int], int]:
+    """Return the code of an import of the registry's image for a job."""
+    settings = tmp_path / "home/.config/containers/registries.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
+    environment = {**programs, "HOME": str(tmp_path / "home")}
+    return lambda number: main([str(number), f"{registry.host}#a/b:1"], environment)
+
+
+def test_a_stored_image_starts_while_its_registry_gives_no_answer(
+    job: Callable[[int], int], registry: RegistryServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job(1) == 0
+    registry.status = 503
+    capsys.readouterr()
+
+    assert job(2) == 0
+    *words, last = capsys.readouterr().out.splitlines()
+    assert "503" in words[0]
+    assert f"Starts the image that was found last, sha256:{digest_of(registry.layout)}" in words[0]
+    assert (Path(last.removeprefix("image=")) / "rootfs/it").read_text() == "x"
+
+
+def test_a_stored_image_starts_while_its_registry_is_down(
+    job: Callable[[int], int], registry: RegistryServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job(1) == 0
+    registry.shutdown()
+    registry.server_close()
+    capsys.readouterr()
+
+    assert job(2) == 0
+    assert "connection refused. Starts the image that was found last" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_stored_image_does_not_start_if_its_registry_refuses_it(
+    status: int, job: Callable[[int], int], registry: RegistryServer
+) -> None:
+    assert job(1) == 0
+    registry.status = status
+
+    assert job(2) == 1
+
+
+def test_an_image_that_is_not_in_the_store_does_not_start_without_its_registry(
+    job: Callable[[int], int], registry: RegistryServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job(1) == 0
+    registry.status = 503
+    (image,) = (tmp_path / "home" / STORE / "images").iterdir()
+    image_store.remove(image)
+    capsys.readouterr()
+
+    assert job(2) == 1
+    assert "503" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_its_programs_end_with_an_importer_that_is_killed(tmp_path: Path, programs: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
@@ -453,6 +556,7 @@ def state_of(process: str) -> str:
         ("FATA[0001] toomanyrequests: wait\n", r"toomanyrequests: wait\. The registry limits pulls"),
         ("write /x: no space left on device\n\n", r"no space left on device\. The home is full"),
         ("", "it said nothing"),
+        ("https://127.0.0.1:42911/v2/: EOF", "EOF$"),
     ],
 )
 def test_a_failure_says_what_to_do_next(errors: str, words: str) -> None:
