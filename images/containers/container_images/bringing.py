@@ -109,8 +109,7 @@ class ImageBringer:
         """Return the image by its digest: what has been looked up is what is brought."""
         if self._image.registry is None:
             return self._image.skopeo
-        name = re.sub(r"(@sha256:[0-9a-f]{64}|:[^:/]+)$", "", self._image.skopeo)
-        return f"{name}@{digest}"
+        return f"{self._image.repository}@{digest}"
 
     def _skopeo(
         self,

@@ -47,6 +47,11 @@ class ImageReference:
     user: str | None = None
     version: str = ""
 
+    @property
+    def repository(self) -> str:
+        """The name for skopeo without tag and digest."""
+        return re.sub(r"(@sha256:[0-9a-f]{64}|:[^:/]+)$", "", self.skopeo)
+
 
 def parse(text: str, directory: Path) -> ImageReference:
     """Return the image that a user means.

@@ -39,7 +39,7 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
 def _import(job: str, text: str, environment: Mapping[str, str]) -> Path:
     image = parse(text, Path.cwd())
     store = ImageStore(Path(environment["HOME"]) / STORE, _say)
-    authentication = registry_passwords.auth_file(image, registry_passwords.find(image, environment))
+    authentication = registry_passwords.auth_file(image, registry_passwords.find(image, environment, _say))
     bringer = ImageBringer(image, authentication, environment, _say)
     digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
     return store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new))

@@ -4,7 +4,7 @@ import base64
 import json
 import netrc
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,17 @@ _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io", "auth.dock
 """Docker Hub's names: of images, in Docker's file, and in enroot's."""
 
 
-def find(image: ImageReference, environment: Mapping[str, str]) -> str | None:
-    """Return the base64 of `user:password` for an image's registry, or None to ask without.
+Login = dict[str, str]
+"""Entry of Docker's file: `auth`, the base64 of `user:password`, and perhaps `identitytoken` in place of a password."""
+
+
+def find(image: ImageReference, environment: Mapping[str, str], say: Callable[[str], None]) -> Login | None:
+    """Return the login for an image's registry, or None to ask without.
 
     Args:
         image: The image.
         environment: HOME, and variables that name other files: REGISTRY_AUTH_FILE, XDG_RUNTIME_DIR, DOCKER_CONFIG.
+        say: Tells the user of helpers, which are not run.
 
     Raises:
         ImageError: A file is not understood, or has no password of the user that the image names.
@@ -27,24 +32,37 @@ def find(image: ImageReference, environment: Mapping[str, str]) -> str | None:
     """
     if image.registry is None:
         return None
-    names = _HUB_NAMES if image.registry == DOCKER_HUB else (image.registry, f"https://{image.registry}")
+    names, helpers = _names(image), []
     for path in _files(environment):
-        found = _in_netrc(path, names) if path.name == ".credentials" else _in_json(path, names)
-        if found and (image.user is None or base64.b64decode(found).split(b":")[0].decode() == image.user):
+        found, helper = _in_netrc(path, names) if path.name == ".credentials" else _in_json(path, names)
+        if found and (image.user is None or base64.b64decode(found["auth"]).split(b":")[0] == os.fsencode(image.user)):
             return found
+        if helper:
+            helpers.append(
+                f"{path} leaves the login of {image.registry} to the helper {helper}, and helpers are not run"
+            )
     if image.user is None:
+        for words in helpers:
+            say(f"{words}: asks without a password. To log in, add a line to ~/.config/enroot/.credentials.")
         return None
     files = ", ".join(str(path) for path in _files(environment))
     message = f"no password of {image.user} for {image.registry} is in {files}. Log in, or add it there."
-    raise ImageError(message)
+    raise ImageError(". ".join([message, *helpers]))
 
 
-def auth_file(image: ImageReference, credentials: str | None) -> int:
+def auth_file(image: ImageReference, login: Login | None) -> int:
     """Return a descriptor of a file in memory, as skopeo reads it and inherits it: nothing stays of it."""
-    auths = {image.registry: {"auth": credentials}} if credentials else {}
     descriptor = os.memfd_create("auth.json", 0)
-    os.write(descriptor, json.dumps({"auths": auths}).encode())
+    os.write(descriptor, json.dumps({"auths": {image.registry: login} if login else {}}).encode())
     return descriptor
+
+
+def _names(image: ImageReference) -> list[str]:
+    """Return the keys of a login in files, the one that counts first: podman has logins for parts of a registry."""
+    parts = image.repository.removeprefix("docker://").split("/")
+    longer = ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
+    hosts = _HUB_NAMES if image.registry == DOCKER_HUB else (parts[0], f"https://{parts[0]}")
+    return [*longer, *hosts]
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -68,22 +86,28 @@ def _read(path: Path) -> str | None:
         raise ImageError(message) from error
 
 
-def _in_json(path: Path, names: tuple[str, ...]) -> str | None:
+def _in_json(path: Path, names: Sequence[str]) -> tuple[Login | None, str | None]:
+    """Return the login that a file of Docker or podman has, or else the helper that it names for it."""
     if (text := _read(path)) is None:
-        return None
+        return None, None
     try:
-        auths: dict[str, Any] = json.loads(text).get("auths", {})
-        found = next((auths[name]["auth"] for name in names if auths.get(name, {}).get("auth")), None)
-        return str(found) if found and base64.b64decode(found, validate=True) else None
+        config: dict[str, Any] = json.loads(text)
+        logins, helpers = config.get("auths") or {}, config.get("credHelpers") or {}
+        for name in names:
+            if logins.get(name, {}).get("auth"):
+                base64.b64decode(logins[name]["auth"], validate=True)
+                return dict(logins[name]), None
+        helpers = dict.fromkeys(logins, config.get("credsStore")) | helpers
+        return None, next((helpers[name] for name in names if name in helpers), None)
     except (ValueError, AttributeError, TypeError) as error:
         # Not the error itself: it could show a part of a password.
         message = f"{path} is not a file of `docker login` or `podman login`. Log in again."
         raise ImageError(message) from error
 
 
-def _in_netrc(path: Path, names: tuple[str, ...]) -> str | None:
+def _in_netrc(path: Path, names: Sequence[str]) -> tuple[Login | None, None]:
     if _read(path) is None:
-        return None
+        return None, None
     try:
         hosts = netrc.netrc(str(path)).hosts
     except netrc.NetrcParseError as error:
@@ -95,5 +119,5 @@ def _in_netrc(path: Path, names: tuple[str, ...]) -> str | None:
             if "$(" in (password or "") or "`" in (password or ""):
                 message = f"{path}: the password for {name} is a command, and commands are not run. Write the password."
                 raise ImageError(message)
-            return base64.b64encode(f"{login}:{password}".encode()).decode()
-    return None
+            return {"auth": base64.b64encode(f"{login}:{password}".encode()).decode()}, None
+    return None, None

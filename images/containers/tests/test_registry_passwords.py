@@ -27,7 +27,8 @@ def docker(host: str) -> str:
 
 
 def found(home: Path, image: ImageReference = IMAGE, **environment: str) -> str | None:
-    return registry_passwords.find(image, {"HOME": str(home), **environment})
+    login = registry_passwords.find(image, {"HOME": str(home), **environment}, lambda _: None)
+    return login["auth"] if login else None
 
 
 @pytest.mark.parametrize("name", [".docker/config.json", ".config/containers/auth.json"])
@@ -41,6 +42,45 @@ def test_the_login_of_docker_hub_has_a_name_of_its_own(tmp_path: Path) -> None:
     write(tmp_path, ".docker/config.json", docker("https://index.docker.io/v1/"))
 
     assert found(tmp_path, HUB) == SECRET
+
+
+def test_a_token_counts_with_its_login(tmp_path: Path) -> None:
+    login = {"auth": SECRET, "identitytoken": "token"}
+    write(tmp_path, ".docker/config.json", json.dumps({"auths": {"nvcr.io": login}}))
+
+    descriptor = registry_passwords.auth_file(IMAGE, registry_passwords.find(IMAGE, {"HOME": str(tmp_path)}, print))
+
+    with os.fdopen(descriptor) as file:
+        assert json.loads(os.pread(file.fileno(), 4096, 0)) == {"auths": {"nvcr.io": login}}
+
+
+def test_the_login_of_the_longest_part_of_a_name_counts(tmp_path: Path) -> None:
+    logins = {
+        name: {"auth": base64.b64encode(f"{name}:x".encode()).decode()} for name in ("q.io", "q.io/a", "q.io/a/b")
+    }
+    write(tmp_path, ".config/containers/auth.json", json.dumps({"auths": logins}))
+
+    for name, key in (("a/b/c:1", "q.io/a/b"), ("a/b:1", "q.io/a/b"), ("a/d", "q.io/a"), ("ab/c", "q.io")):
+        assert found(tmp_path, ImageReference(f"docker://q.io/{name}", "q.io")) == logins[key]["auth"]
+
+
+@pytest.mark.parametrize(
+    "config", [{"credsStore": "desktop", "auths": {"nvcr.io": {}}}, {"credHelpers": {"nvcr.io": "desktop"}}]
+)
+def test_a_helper_is_not_run_and_that_is_said_if_no_file_has_the_login(
+    config: dict[str, object], tmp_path: Path
+) -> None:
+    write(tmp_path, ".docker/config.json", json.dumps(config))
+    said: list[str] = []
+
+    assert registry_passwords.find(IMAGE, {"HOME": str(tmp_path)}, said.append) is None
+    assert len(said) == 1
+    assert "the helper desktop, and helpers are not run" in said[0]
+
+    assert registry_passwords.find(HUB, {"HOME": str(tmp_path)}, said.append) is None
+    write(tmp_path, ".config/enroot/.credentials", "machine nvcr.io login alice password secret\n")
+    assert registry_passwords.find(IMAGE, {"HOME": str(tmp_path)}, said.append) == {"auth": SECRET}
+    assert len(said) == 1
 
 
 def test_a_line_of_enroot_counts(tmp_path: Path) -> None:
@@ -87,7 +127,7 @@ def test_a_broken_file_is_named_and_its_content_is_not_shown(name: str, text: st
 
 
 def test_the_file_for_skopeo_is_in_no_folder() -> None:
-    descriptor = registry_passwords.auth_file(IMAGE, SECRET)
+    descriptor = registry_passwords.auth_file(IMAGE, {"auth": SECRET})
     try:
         assert json.loads(os.pread(descriptor, 4096, 0)) == {"auths": {"nvcr.io": {"auth": SECRET}}}
         assert os.fstat(descriptor).st_nlink == 0
