@@ -454,12 +454,17 @@ def registry(tmp_path: Path) -> Iterator[RegistryServer]:
         thread.join(30)
 
 
+def trust(home: Path, host: str) -> None:
+    """Let a user's skopeo ask a registry without TLS."""
+    settings = home / ".config/containers/registries.conf"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+
+
 @pytest.fixture
 def job(tmp_path: Path, programs: dict[str, str], registry: RegistryServer) -> Callable[[int], int]:
     """Return the code of an import of the registry's image for a job."""
-    settings = tmp_path / "home/.config/containers/registries.conf"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
+    trust(tmp_path / "home", registry.host)
     environment = {**programs, "HOME": str(tmp_path / "home")}
     return lambda number: main([str(number), f"{registry.host}#a/b:1"], environment)
 
@@ -516,20 +521,17 @@ def test_an_image_that_is_not_in_the_store_does_not_start_without_its_registry(
 def test_its_programs_end_with_an_importer_that_is_killed(tmp_path: Path, programs: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        trust(tmp_path, host)
+        program = "import sys; from container_images.import_command import main; main(sys.argv[1:])"
         importer = subprocess.Popen(
-            [
-                *(
-                    sys.executable,
-                    "-c",
-                    "import sys; from container_images.import_command import main; main(sys.argv[1:])",
-                ),
-                *("7", f"127.0.0.1:{silent.getsockname()[1]}#a/b:1"),
-            ],
+            [sys.executable, "-c", program, "7", f"{host}#a/b:1"],
             env={**programs, "HOME": str(tmp_path), "PYTHONPATH": str(FOLDER)},
             stdout=subprocess.DEVNULL,
         )
         try:
-            connection, _ = silent.accept()  # skopeo asks
+            silent.accept()[0].close()  # skopeo asks by TLS
+            connection, _ = silent.accept()  # and then without, for as long as there is no answer
             (skopeo,) = Path(f"/proc/{importer.pid}/task/{importer.pid}/children").read_text().split()
         finally:
             importer.kill()
