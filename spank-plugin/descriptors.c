@@ -90,7 +90,8 @@ static bool is_on(int descriptor, long magic)
 static int open_own(struct failure *failure)
 {
     struct stat status;
-    int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), own;
+    /* Not open(), which slurmstepd has from open_as_user.c. */
+    int proc = openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), own;
 
     if (proc < 0)
         return fail(failure, "open", "/proc");

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import http.server
 import io
 import json
 import os
@@ -412,11 +411,11 @@ def test_a_registry_that_is_not_there_is_told_in_a_line(
     assert len(said) == 1
 
 
-class Registry(http.server.BaseHTTPRequestHandler):
+class StatusAnswers(BaseHTTPRequestHandler):
     """Answers for the image of a layout, or with the status that its server has."""
 
     def do_GET(self) -> None:
-        assert isinstance(self.server, RegistryServer)
+        assert isinstance(self.server, FaultyRegistry)
         what = self.path.rpartition("/")[2].removeprefix("sha256:")
         kind = (
             "application/vnd.oci.image.manifest.v1+json" if "/manifests/" in self.path else "application/octet-stream"
@@ -433,20 +432,20 @@ class Registry(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-class RegistryServer(http.server.ThreadingHTTPServer):
+class FaultyRegistry(ThreadingHTTPServer):
     """A registry on loopback with one image, tagged 1."""
 
     def __init__(self, layout: Path) -> None:
-        super().__init__(("127.0.0.1", 0), Registry)
+        super().__init__(("127.0.0.1", 0), StatusAnswers)
         self.layout = layout
         self.status = 200
         self.host = f"127.0.0.1:{self.server_port}"
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Iterator[RegistryServer]:
+def faulty(tmp_path: Path) -> Iterator[FaultyRegistry]:
     """A registry with an image in which the file `it` is."""
-    with RegistryServer(make_layout(tmp_path / "served", [layer([("it", b"x")])])) as server:
+    with FaultyRegistry(make_layout(tmp_path / "served", [layer([("it", b"x")])])) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -462,33 +461,33 @@ def trust(home: Path, host: str) -> None:
 
 
 @pytest.fixture
-def job(tmp_path: Path, programs: dict[str, str], registry: RegistryServer) -> Callable[[int], int]:
+def job(tmp_path: Path, programs: dict[str, str], faulty: FaultyRegistry) -> Callable[[int], int]:
     """Return the code of an import of the registry's image for a job."""
-    trust(tmp_path / "home", registry.host)
+    trust(tmp_path / "home", faulty.host)
     environment = {**programs, "HOME": str(tmp_path / "home")}
-    return lambda number: main([str(number), f"{registry.host}#a/b:1"], environment)
+    return lambda number: main([str(number), f"{faulty.host}#a/b:1"], environment)
 
 
 def test_a_stored_image_starts_while_its_registry_gives_no_answer(
-    job: Callable[[int], int], registry: RegistryServer, capsys: pytest.CaptureFixture[str]
+    job: Callable[[int], int], faulty: FaultyRegistry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert job(1) == 0
-    registry.status = 503
+    faulty.status = 503
     capsys.readouterr()
 
     assert job(2) == 0
     *words, last = capsys.readouterr().out.splitlines()
     assert "503" in words[0]
-    assert f"Starts the image that was found last, sha256:{digest_of(registry.layout)}" in words[0]
+    assert f"Starts the image that was found last, sha256:{digest_of(faulty.layout)}" in words[0]
     assert (Path(last.removeprefix("image=")) / "rootfs/it").read_text() == "x"
 
 
 def test_a_stored_image_starts_while_its_registry_is_down(
-    job: Callable[[int], int], registry: RegistryServer, capsys: pytest.CaptureFixture[str]
+    job: Callable[[int], int], faulty: FaultyRegistry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert job(1) == 0
-    registry.shutdown()
-    registry.server_close()
+    faulty.shutdown()
+    faulty.server_close()
     capsys.readouterr()
 
     assert job(2) == 0
@@ -497,19 +496,19 @@ def test_a_stored_image_starts_while_its_registry_is_down(
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_stored_image_does_not_start_if_its_registry_refuses_it(
-    status: int, job: Callable[[int], int], registry: RegistryServer
+    status: int, job: Callable[[int], int], faulty: FaultyRegistry
 ) -> None:
     assert job(1) == 0
-    registry.status = status
+    faulty.status = status
 
     assert job(2) == 1
 
 
 def test_an_image_that_is_not_in_the_store_does_not_start_without_its_registry(
-    job: Callable[[int], int], registry: RegistryServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    job: Callable[[int], int], faulty: FaultyRegistry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert job(1) == 0
-    registry.status = 503
+    faulty.status = 503
     (image,) = (tmp_path / "home" / STORE / "images").iterdir()
     image_store.remove(image)
     capsys.readouterr()
