@@ -63,6 +63,8 @@ def connects(port: int, host: str = "127.0.0.1") -> bool:
             return True
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:  # it was open, and has ended the connection
+        return True
 
 
 def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew(port: Port, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
 
 
 def _other_node_sets_have_no_say(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan, "_beside", lambda *_: [])
+    patch.setattr(plan, "_protecting", lambda *_: [])
 
 
 def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ MUTATIONS: dict[str, Mutation] = {
     "a marker is ours only when it is exactly ours": Mutation(
         _any_marker_is_ours, replace(SCALE, kinds=("admin drains",))
     ),
-    "a drain of somebody else is not overwritten": Mutation(
+    "a drain of someone else is not overwritten": Mutation(
         _nobody_else_drains, replace(SCALE, kinds=("admin drains",))
     ),
     "an answer older than one before counts for nothing": Mutation(
@@ -213,8 +213,8 @@ MUTATIONS: dict[str, Mutation] = {
     "no record is deleted that a waiting job asks for": Mutation(
         _records_without("asks for it"), replace(SCALE, kinds=("job for a node",)), first=5
     ),
-    "no record is deleted that somebody else has drained": Mutation(
-        _records_without("somebody drained it"), replace(SCALE, kinds=("admin drains",))
+    "no record is deleted that someone else has drained": Mutation(
+        _records_without("someone else drained it"), replace(SCALE, kinds=("admin drains",))
     ),
     "a node set is drained before it is deleted": Mutation(
         _deletes_nothing(DrainGateProvider),

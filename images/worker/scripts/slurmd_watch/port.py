@@ -14,8 +14,9 @@ from typing import Self
 from slurmd_watch.container_log import say
 
 _BACKLOG = 128
-_REST_SECONDS = 0.05
-"""Time between two looks at the port: a flood of connections takes no more of a processor."""
+_REST_SECONDS = 0.2
+"""Time that connections wait to be ended. By then their makers know that the port is open, and are not reset at once,
+and a flood of connections takes little of a processor."""
 
 
 class Port:
@@ -66,14 +67,14 @@ class Port:
             self.is_open = False
 
     def attend(self, seconds: float) -> None:
-        """Spend the time. Connections end as soon as they are made."""
+        """Spend the time. Connections end soon after they are made."""
         end = time.monotonic() + seconds
         poll = select.poll()
         if self.is_open:
             poll.register(self._socket, select.POLLIN)
         while (left := end - time.monotonic()) > 0:
             if poll.poll(left * 1000):
+                time.sleep(min(_REST_SECONDS, left))
                 with contextlib.suppress(OSError):  # none is left, or it has ended by itself
                     for _ in range(_BACKLOG):
                         self._socket.accept()[0].close()
-                time.sleep(min(_REST_SECONDS, left))
