@@ -17,7 +17,12 @@ UNTIL_TOLD = "until [ -e end ]; do sleep 0.2; done"
 
 @pytest.fixture
 def jobs(slurm: Slurm) -> tuple[int, int]:
-    """Two running jobs on the node, one of sbatch and one of srun, that end by themselves when they are told."""
+    """Two running jobs on the node, one of sbatch and one of srun, that end by themselves when they are told.
+
+    The container is known to have started: a slurmd that has never answered takes it along.
+    """
+    answered = "[ -e /run/slurm/services/slurmd/answered ] && echo yes || echo no"
+    wait_until(lambda: slurm.exec(NODE, "slurmd", "sh", "-c", answered).strip() == "yes", "the watch has an answer")
     slurm.ssh("rm -f end result")
     batch = job_on(slurm, NODE, UNTIL_TOLD)
     command = f"srun -J interactive -w {NODE} --mem 16 sh -c '{UNTIL_TOLD}'"

@@ -93,8 +93,8 @@ def test_a_slurmd_is_not_killed_for_a_munged_that_hangs(port: Port, tmp_path: Pa
 def test_a_slurmd_that_has_answered_is_asked_four_times_a_minute_and_known_to_have_started(
     port: Port, tmp_path: Path
 ) -> None:
-    watched = Watched(port, tmp_path, REFUSES, ANSWERS, ANSWERS)
-    assert watched.pauses == [5, 15, 15]
+    watched = Watched(port, tmp_path, REFUSES, ANSWERS, ANSWERS, REFUSES)
+    assert watched.pauses == [1, 15, 15, 5]
     assert (watched.service / "answered").exists()
 
 

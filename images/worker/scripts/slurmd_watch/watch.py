@@ -17,6 +17,9 @@ PAUSE_SECONDS = 15.0
 RETRY_SECONDS = 5.0
 """Time between a question without an answer and the next one."""
 
+START_SECONDS = 1.0
+"""The same while slurmd has never answered: one that ends meanwhile ends its container (services/slurmd/finish)."""
+
 ANSWER_SECONDS = 10
 HANGS = 3
 """Questions in a row that slurmd leaves open before it is killed."""
@@ -61,7 +64,7 @@ class Watch:
             say(f"slurmd has not answered for {LOST_SECONDS} s: its container ends, and Kubernetes starts it again.")
             (self._services / "exit-code").write_text("1\n")
             self._run(["s6-svscanctl", "-t", str(self._services)], ANSWER_SECONDS)
-        return RETRY_SECONDS
+        return RETRY_SECONDS if self._has_answered.exists() else START_SECONDS
 
     def _answers(self) -> bool:
         """Ask slurmd, and count the questions that it has left open in a row."""
