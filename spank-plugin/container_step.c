@@ -88,7 +88,8 @@ static int find_groups(spank_t spank, struct failure *failure)
     if (count < 0 || count > PERSON_MAX_GROUPS)
         return fail_with(failure, FAILURE_JOB, "a user of a container may have %d groups, and has %d", PERSON_MAX_GROUPS,
                          count);
-    memcpy(person.groups, groups, (size_t)count * sizeof(*groups));
+    if (count > 0) /* else Slurm may give no address */
+        memcpy(person.groups, groups, (size_t)count * sizeof(*groups));
     person.group_count = count;
     return 0;
 }

@@ -4,7 +4,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
@@ -95,6 +95,12 @@ def parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
     return parser
 
 
+def did_you_mean(name: str, known: Collection[str], otherwise: str) -> str:
+    """Return the next step after a wrong name: the known one that is most like it, or else the given sentence."""
+    near = get_close_matches(name, known, n=1)
+    return f'Did you mean "{near[0]}"?' if near else otherwise
+
+
 def say(text: str) -> None:
     """Show progress and errors on standard error: standard output belongs to a command's answer."""
     sys.stderr.write(f"{text}\n")
@@ -117,8 +123,7 @@ def _top_parser() -> argparse.ArgumentParser:
 
 
 def _refuse(name: str) -> NoReturn:
-    near = get_close_matches(name, COMMANDS, n=1)
-    hint = f'Did you mean "{near[0]}"?' if near else f"Commands: {', '.join(COMMANDS)}."
+    hint = did_you_mean(name, COMMANDS, f"Commands: {', '.join(COMMANDS)}.")
     say(f'error: there is no command "{name}". {hint}')
     sys.exit(EXIT_WRONG_USE)
 

@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from difflib import get_close_matches
 from typing import Any
 
+from soperator_pulumi.cli import did_you_mean
 from soperator_pulumi.cli.any_command import Command, add_json, print_json
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.policy.definition import AnyPolicy
@@ -85,8 +85,7 @@ def _described(policy: AnyPolicy) -> dict[str, Any]:
 def _named(name: str) -> AnyPolicy:
     policies = {policy.name: policy for policy in POLICIES}
     if name not in policies:
-        near = get_close_matches(name, policies, n=1)
-        hint = f'Did you mean "{near[0]}"?' if near else "List them: soperator policy list."
+        hint = did_you_mean(name, policies, "List them: soperator policy list.")
         raise SoperatorError(f'there is no policy "{name}". {hint}')
     return policies[name]
 

@@ -104,7 +104,7 @@ def _condition(node: Node) -> str:
     """Return the word for a node that matters first."""
     if node.drained:
         return "drained" if not node.busy_state else "draining"
-    return "down" if is_down(node) else next(iter(sorted(node.state & {"IDLE", "MIXED", "ALLOCATED"}))).lower()
+    return "down" if is_down(node) else min(node.state & {"IDLE", "MIXED", "ALLOCATED"}).lower()
 
 
 def _state(job: Job) -> str:

@@ -50,7 +50,7 @@ class ImageReference:
     @property
     def repository(self) -> str:
         """The name for skopeo without tag and digest."""
-        return re.sub(r"(@sha256:[0-9a-f]{64}|:[^:/]+)$", "", self.skopeo)
+        return re.sub(rf"(@{_DIGEST}|:[^:/]+)$", "", self.skopeo)
 
 
 def parse(text: str, directory: Path) -> ImageReference:

@@ -20,6 +20,7 @@ from node_health.health_round import Slurm, load, save
 from node_health.kernel_log import KernelLog, records
 from node_health.node_record import NoAnswerError
 from node_health.state_machine import NodeState
+from tests.waiting import wait_until
 
 FOLDER = Path(__file__).parents[1]
 
@@ -243,10 +244,7 @@ def test_a_program_ends_with_its_children_at_its_bound(tmp_path: Path) -> None:
     assert end.left == 0
     assert time.monotonic() - began < 300
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 60
-    while is_there(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_there(child)
+    wait_until(lambda: not is_there(child), "the child has ended")
 
 
 def test_a_program_that_is_missing_or_killed_ends_with_words() -> None:

@@ -8,10 +8,9 @@ import contextlib
 import select
 import socket
 import struct
+import sys
 import time
 from typing import Self
-
-from slurmd_watch.container_log import say
 
 _BACKLOG = 128
 _REST_SECONDS = 0.2
@@ -49,7 +48,10 @@ class Port:
         try:
             self._socket.bind(("", self.number))
         except OSError as error:
-            say(f"Port {self.number} cannot be had ({error.strerror}): the pod is not ready until it is free.")
+            print(
+                f"Port {self.number} cannot be had ({error.strerror}): the pod is not ready until it is free.",
+                file=sys.stderr,
+            )
             return False
         return True
 

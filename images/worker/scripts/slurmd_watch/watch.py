@@ -5,10 +5,10 @@ answer, which may be 40 s older than the moment in which it stopped. A slurmd th
 """
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from slurmd_watch.container_log import say
 from slurmd_watch.port import Port
 
 PAUSE_SECONDS = 15.0
@@ -57,11 +57,17 @@ class Watch:
             return PAUSE_SECONDS
         self._port.close()
         if self._hangs == HANGS:
-            say(f"slurmd has left {HANGS} questions open for {ANSWER_SECONDS} s. It is killed; running jobs go on.")
+            print(
+                f"slurmd has left {HANGS} questions open for {ANSWER_SECONDS} s. It is killed; running jobs go on.",
+                file=sys.stderr,
+            )
             self._hangs = 0
             self._run(["pkill", "-KILL", "-x", "-U", "root", "slurmd"], ANSWER_SECONDS)
         elif self._has_answered.exists() and self._now() - self._last_answer > LOST_SECONDS:
-            say(f"slurmd has not answered for {LOST_SECONDS} s: its container ends, and Kubernetes starts it again.")
+            print(
+                f"slurmd has not answered for {LOST_SECONDS} s: its container ends, and Kubernetes starts it again.",
+                file=sys.stderr,
+            )
             (self._services / "exit-code").write_text("1\n")
             self._run(["s6-svscanctl", "-t", str(self._services)], ANSWER_SECONDS)
         return RETRY_SECONDS if self._has_answered.exists() else START_SECONDS
