@@ -254,6 +254,7 @@ def test_a_mount_in_place_of_proc_or_dev_is_not_seen(slurm: Slurm, image: str) -
 def test_a_store_that_its_user_has_changed_gives_no_more(
     slurm: Slurm, image: str, name: str, make: str, told: str
 ) -> None:
+    slurm.ssh(f"rm -rf {STORE}")
     run(slurm, image, "true")
     slurm.ssh(f"cd {STORE}/images/* && mv {name} kept && {make} {name}")
     try:
