@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs, Secret
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
@@ -22,12 +21,13 @@ from soperator_pulumi.cluster.containers import (
     requirements,
     users_sidecar,
 )
+from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.database import Database, create_account
 from soperator_pulumi.cluster.database_password import create_password
 from soperator_pulumi.cluster.mounts import Mount, SecretFile
 from soperator_pulumi.cluster.operator_database import create_operator_database
-from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
-from soperator_pulumi.cluster.scope import FORCED, NOT_AWAITED, Scope
+from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
+from soperator_pulumi.cluster.scope import FORCED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import AfterSync, Associations, DatabaseAccount, PodsReady, Reader, SecretFiles
 from soperator_pulumi.render import layout
@@ -136,26 +136,14 @@ class Accounting(pulumi.ComponentResource):
             after_sync=AfterSync.SLURMDBD,
             opts=own.options(depends_on=behind),
         )
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            # Pulumi does not wait, `ready` does.
-            metadata=own.metadata(
-                ACCOUNTING, ACCOUNTING, annotations={**NOT_AWAITED, **FORCED, **version_mark(parts.spec)}
-            ),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=1,
-                selector=LabelSelectorArgs(match_labels=own.selector(ACCOUNTING)),
-                template=pod_template(own, parts, _role(parts, accounting)),
-            ),
-            opts=own.options(depends_on=[*behind, self.files]),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection(ACCOUNTING),
-            stateful_set=ACCOUNTING,
-            timeout_seconds=parts.spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            parts.spec,
+            ACCOUNTING,
+            pod_template(own, parts, _role(parts, accounting)),
+            annotations={**FORCED, **version_mark(parts.spec)},
+            depends_on=[*behind, self.files],
         )
         if self.database is not None:
             alone = create_account(

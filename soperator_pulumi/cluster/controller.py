@@ -1,9 +1,8 @@
 """The controller: slurmctld with its state."""
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
@@ -20,9 +19,10 @@ from soperator_pulumi.cluster.containers import (
     requirements,
     users_sidecar,
 )
+from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, create_disruption_budget, pod_template
-from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
@@ -79,24 +79,13 @@ class Controller(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:Controller", name, {}, opts)
         own = scope.within(self)
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            # Pulumi does not wait, as the workers start at the same time. `ready` does.
-            metadata=own.metadata("controller", "controller", annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=1,
-                selector=LabelSelectorArgs(match_labels=own.selector("controller")),
-                template=pod_template(own, parts, _role(parts)),
-            ),
-            opts=own.options(),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection("controller"),
-            stateful_set="controller",
-            timeout_seconds=parts.spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            parts.spec,
+            "controller",
+            pod_template(own, parts, _role(parts)),
+            annotations=version_mark(parts.spec),
         )
         self.disruption_budget = create_disruption_budget(name, own, "controller")
         self.register_outputs({})

@@ -1,7 +1,7 @@
 """The cluster's own MariaDB: one pod, its claim, its Service and the password of slurmdbd's user."""
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
     ContainerArgs,
     ContainerPortArgs,
@@ -11,14 +11,14 @@ from pulumi_kubernetes.core.v1 import (
     ServicePortArgs,
     ServiceSpecArgs,
 )
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, asks, hardened, prepare, requirements
+from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.mounts import SecretFile
-from soperator_pulumi.cluster.pod_template import create_disruption_budget, pod_metadata, pod_spec
-from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.pod_template import pod_metadata, pod_spec
+from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.storage import Claim, create_claim
 from soperator_pulumi.lifecycle import DatabaseAccount, PodsReady
 from soperator_pulumi.render import layout
@@ -85,24 +85,14 @@ class Database(pulumi.ComponentResource):
             ),
             opts=own.options(),
         )
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            # Pulumi does not wait, `ready` does.
-            metadata=own.metadata(DATABASE, DATABASE, annotations=NOT_AWAITED),
-            spec=StatefulSetSpecArgs(
-                service_name=DATABASE,
-                replicas=1,
-                selector=LabelSelectorArgs(match_labels=own.selector(DATABASE)),
-                template=_template(own, spec, database, password, self.claim),
-            ),
-            opts=own.options(depends_on=self.claim.created),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection(DATABASE),
-            stateful_set=DATABASE,
-            timeout_seconds=spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            spec,
+            DATABASE,
+            _template(own, spec, database, password, self.claim),
+            service_name=DATABASE,
+            depends_on=self.claim.created,
         )
         self.disruption_budget = create_disruption_budget(name, own, DATABASE)
         self.register_outputs({})

@@ -7,7 +7,7 @@ starts sshd: neither sshd nor a session can ever mount.
 from collections.abc import Sequence
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
     AffinityArgs,
     ContainerArgs,
@@ -36,9 +36,10 @@ from soperator_pulumi.cluster.containers import (
     requirements,
     users_sidecar,
 )
+from soperator_pulumi.cluster.daemon import create_daemon
 from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
-from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, pod_template
-from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
+from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
@@ -89,24 +90,15 @@ class LoginNodes(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:LoginNodes", name, {}, opts)
         own, login, keys = scope.within(self), parts.spec.login, parts.keys
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            metadata=own.metadata("login", "login", annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=login.replicas,
-                pod_management_policy="Parallel",
-                selector=LabelSelectorArgs(match_labels=own.selector("login")),
-                template=pod_template(own, parts, _role(own, parts)),
-            ),
-            opts=own.options(),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection("login"),
-            stateful_set="login",
-            timeout_seconds=parts.spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            parts.spec,
+            "login",
+            pod_template(own, parts, _role(own, parts)),
+            replicas=login.replicas,
+            parallel=True,
+            annotations=version_mark(parts.spec),
         )
         self.service = _service(name, own, login)
         self.endpoint = _endpoint(self.service)

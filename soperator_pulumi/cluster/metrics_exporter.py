@@ -4,7 +4,7 @@ import hashlib
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
     ConfigMap,
     ContainerArgs,
@@ -13,10 +13,10 @@ from pulumi_kubernetes.core.v1 import (
     PodTemplateSpecArgs,
     ProbeArgs,
 )
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, hardened, merged_users, munge_socket, requirements, users_sidecar
+from soperator_pulumi.cluster.daemon import create_daemon
 from soperator_pulumi.cluster.exporter_rights import (
     EXPORTER_ACCOUNT,
     ExporterRights,
@@ -24,8 +24,8 @@ from soperator_pulumi.cluster.exporter_rights import (
     create_exporter_rights,
 )
 from soperator_pulumi.cluster.long_checks import long_check_reports
-from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, Role, pod_template
-from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
+from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
+from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.client_conf import client_slurm_conf
@@ -72,24 +72,13 @@ class MetricsExporter(pulumi.ComponentResource):
         )
         self.rights = create_exporter_rights(name, own, METRICS, metrics) if calls_kubernetes(metrics) else None
         bindings = self.rights.bindings if self.rights is not None else []
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            # Pulumi does not wait, `ready` does.
-            metadata=own.metadata(METRICS, METRICS, annotations=NOT_AWAITED),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=1,
-                selector=LabelSelectorArgs(match_labels=own.selector(METRICS)),
-                template=_template(own, parts, metrics, conf),
-            ),
-            opts=own.options(depends_on=[self.config_map, *bindings]),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection(METRICS),
-            stateful_set=METRICS,
-            timeout_seconds=parts.spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            parts.spec,
+            METRICS,
+            _template(own, parts, metrics, conf),
+            depends_on=[self.config_map, *bindings],
         )
         self.pod_monitor = _pod_monitor(name, own, metrics) if metrics.pod_monitor else None
         self.register_outputs({})

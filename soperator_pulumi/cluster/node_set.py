@@ -11,7 +11,8 @@ from pulumi_kubernetes.core.v1 import ConfigMap
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
-from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, create_disruption_budget, pod_template
+from soperator_pulumi.cluster.daemon import create_disruption_budget
+from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, pod_template
 from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark
 from soperator_pulumi.cluster.worker import topology_config_map, worker_role

@@ -16,8 +16,7 @@ from pulumi_kubernetes.core.v1 import (
     SysctlArgs,
     TolerationArgs,
 )
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs, ObjectMetaArgs
-from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
@@ -162,22 +161,3 @@ def _tolerations(scheduling: Scheduled, taints: Sequence[str]) -> list[Toleratio
 def _affinity(scheduling: Scheduled) -> AffinityArgs | None:
     """Return the spec's affinity, a manifest's mapping, which Pulumi takes in place of its own classes."""
     return cast("AffinityArgs | None", scheduling.affinity)
-
-
-def create_disruption_budget(
-    name: str, scope: Scope, component: str, node_set: str | None = None
-) -> PodDisruptionBudget:
-    """Create the PodDisruptionBudget that refuses every eviction of these pods, as an eviction ignores jobs.
-
-    `kubectl drain` of a machine then waits until its Slurm nodes are drained and their pods deleted. Deleting the
-    controller's pod costs no job.
-    """
-    return PodDisruptionBudget(
-        f"{name}-disruption",
-        metadata=scope.metadata(node_set or component, component, node_set),
-        spec=PodDisruptionBudgetSpecArgs(
-            max_unavailable=0,
-            selector=LabelSelectorArgs(match_labels=scope.selector(component, node_set)),
-        ),
-        opts=scope.options(),
-    )

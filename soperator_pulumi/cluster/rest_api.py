@@ -7,7 +7,7 @@ the key that signs tokens nor munge, and passes each client's token on to slurmc
 import hashlib
 
 import pulumi
-from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs
+from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
     ConfigMap,
     ContainerArgs,
@@ -21,14 +21,14 @@ from pulumi_kubernetes.core.v1 import (
     ServicePortArgs,
     ServiceSpecArgs,
 )
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
-from pulumi_kubernetes.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpecArgs
+from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import INIT, asks, hardened, merged_users, requirements, users_sidecar
+from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
-from soperator_pulumi.cluster.scope import NOT_AWAITED, SKIP_AWAIT, Scope
+from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
@@ -82,35 +82,19 @@ class RestApi(pulumi.ComponentResource):
         self.config_map = ConfigMap(
             f"{name}-config", metadata=own.metadata(_CONFIG_MAP, REST), data=files, opts=own.options()
         )
-        self.stateful_set = StatefulSet(
+        self.stateful_set, self.ready = create_daemon(
             name,
-            # Pulumi does not wait, `ready` does.
-            metadata=own.metadata(REST, REST, annotations={**NOT_AWAITED, **version_mark(parts.spec)}),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=rest.replicas,
-                pod_management_policy="Parallel",
-                selector=LabelSelectorArgs(match_labels=own.selector(REST)),
-                template=_template(own, parts, rest, files),
-            ),
-            opts=own.options(depends_on=[self.config_map]),
-        )
-        self.ready = PodsReady(
-            f"{name}-ready",
-            cluster=own.connection(REST),
-            stateful_set=REST,
-            timeout_seconds=parts.spec.ready_timeout_seconds,
-            opts=own.options(depends_on=[self.stateful_set]),
+            own,
+            parts.spec,
+            REST,
+            _template(own, parts, rest, files),
+            replicas=rest.replicas,
+            parallel=True,
+            annotations=version_mark(parts.spec),
+            depends_on=[self.config_map],
         )
         self.service = _service(name, own, rest)
-        self.disruption_budget = PodDisruptionBudget(
-            f"{name}-disruption",
-            metadata=own.metadata(REST, REST),
-            spec=PodDisruptionBudgetSpecArgs(
-                max_unavailable=1, selector=LabelSelectorArgs(match_labels=own.selector(REST))
-            ),
-            opts=own.options(),
-        )
+        self.disruption_budget = create_disruption_budget(name, own, REST, max_unavailable=1)
         scheme = "http" if rest.tls is None else "https"
         self.endpoint = pulumi.Output.from_input(f"{scheme}://{REST}.{own.namespace}.svc:{layout.REST_PORT}")
         self.register_outputs({"endpoint": self.endpoint})
