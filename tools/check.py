@@ -37,7 +37,9 @@ FIRST = (
 THEN = (
     SourceCheck("types", ".venv/bin/mypy"),
     SourceCheck(
-        "layers", "env PYTHONPATH=images/exporter:images/health:images/jail-tools .venv/bin/lint-imports --no-logo"
+        "layers",
+        "env PYTHONPATH=images/containers:images/exporter:images/health:images/jail-tools "
+        ".venv/bin/lint-imports --no-logo",
     ),
     SourceCheck(
         "tests",
