@@ -1,10 +1,9 @@
 """`make admin`: root in the jail of a stack's cluster."""
 
 import argparse
-import shutil
 import sys
 
-from soperator_pulumi.cli.admin import Kubectl, session
+from soperator_pulumi.cli.admin import Kubectl, kubectl_on_path, session
 from soperator_pulumi.operations.access import Access
 from tools import chosen_cluster, console, deployed_clusters, engine, paths
 from tools.chosen_cluster import ChosenCluster
@@ -21,7 +20,8 @@ def main() -> int:
     chosen = chosen_cluster.choose()
     access = Access(str(chosen.kubeconfig), chosen.context)
     namespace = _namespace(arguments.stack, arguments.cluster, chosen)
-    return session(Kubectl(_program(chosen), access, namespace), arguments.command, step)
+    program = str(chosen.embedded.bin_dir / "kubectl") if chosen.embedded else kubectl_on_path()
+    return session(Kubectl(program, access, namespace), arguments.command, step)
 
 
 def _namespace(stack: str, cluster: str | None, chosen: ChosenCluster) -> str:
@@ -30,15 +30,6 @@ def _namespace(stack: str, cluster: str | None, chosen: ChosenCluster) -> str:
     if not clusters:
         raise UserError("There is no cluster with a jail. Start one: make up")
     return str(clusters[deployed_clusters.chosen(clusters, cluster, "make admin")]["namespace"])
-
-
-def _program(chosen: ChosenCluster) -> str:
-    if chosen.embedded is not None:
-        return str(chosen.embedded.bin_dir / "kubectl")
-    found = shutil.which("kubectl")
-    if found is None:
-        raise UserError("kubectl is not on PATH, and `make admin` needs it for your own cluster. Install kubectl.")
-    return found
 
 
 if __name__ == "__main__":

@@ -58,6 +58,18 @@ class Kubectl:
         return done.stdout
 
 
+def kubectl_on_path() -> str:
+    """Return the path of kubectl.
+
+    Raises:
+        SoperatorError: There is none.
+    """
+    found = shutil.which("kubectl")
+    if found is None:
+        raise SoperatorError("kubectl is not on PATH, and the admin shell needs it. Install kubectl.")
+    return found
+
+
 def session(kubectl: Kubectl, command: str, step: Step = titled) -> int:
     """Start the pod, be its terminal, stop it, and return the shell's exit code.
 
@@ -99,10 +111,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Be the terminal of a root shell in the jail."""
-    program = shutil.which("kubectl")
-    if program is None:
-        raise SoperatorError("kubectl is not on PATH, and the admin shell needs it. Install kubectl.")
-    return session(Kubectl(program, access_in(given), given.namespace), given.line)
+    return session(Kubectl(kubectl_on_path(), access_in(given), given.namespace), given.line)
 
 
 COMMAND = Command(

@@ -94,5 +94,6 @@ def node_record(node: Node, jobs: Iterable[Job]) -> Mapping[str, object]:
         "drained": node.drained,
         "reason": node.reason,
         "failed_check": failed_check(node) or None,
+        "findings": [*node.findings],
         "jobs": [job.reference for job in jobs],
     }

@@ -97,6 +97,8 @@ def explanation(node: Node, pod: str | None, jobs: Sequence[str]) -> Iterator[st
         yield "  Slurm does not reach its slurmd. It joins once its pod is ready."
     else:
         yield "  It takes jobs."
+    if node.findings:
+        yield f"  Checks fail that drain nothing: {', '.join(node.findings)}. docs/health-checks.md has them."
 
 
 def _explain(cluster: LiveCluster, snapshot: Snapshot, nodes: Sequence[Node], *, as_json: bool, now: float) -> None:

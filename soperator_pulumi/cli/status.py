@@ -19,6 +19,8 @@ _MOST_ROWS = 15
 
 _MOST_JOBS = 5
 
+_ROUND = "the rounds of checks have stopped: see the log of the pod's container `slurmd`"
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
@@ -58,8 +60,14 @@ def text(name: str, snapshot: Snapshot) -> Iterator[str]:
         if len(rows) > _MOST_ROWS:
             yield f"  and {len(rows) - _MOST_ROWS} more reasons: --json has all"
         yield ""
-        yield "Next: soperator nodes explain -n " + f"{name} {compress(rows[0][0])}"
-    else:
+    findings = _by_finding(nodes)
+    if findings:
+        yield "FAILED CHECKS THAT DRAIN NOTHING"
+        yield from (f"  {compress(names)}: {_ROUND if check == 'round' else check}" for check, names in findings)
+        yield ""
+    if rows or findings:
+        yield f"Next: soperator nodes explain -n {name} {compress(rows[0][0] if rows else findings[0][1])}"
+    if not rows:
         yield "All nodes take jobs."
 
 
@@ -98,6 +106,15 @@ def _by_reason(nodes: list[Node]) -> Iterator[tuple[list[str], str]]:
             found.setdefault(node.reason or (node.condition if is_down(node) else ""), []).append(node)
     for reason in sorted(found, key=lambda reason: not failed_check(found[reason][0])):
         yield [node.name for node in found[reason]], reason
+
+
+def _by_finding(nodes: list[Node]) -> list[tuple[str, list[str]]]:
+    """Return the checks that fail and drain nothing, by name, with their nodes."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        for check in node.findings:
+            found.setdefault(check, []).append(node.name)
+    return sorted(found.items())
 
 
 def _condition(node: Node) -> str:

@@ -38,6 +38,8 @@ class Node:
     """Slurm fills nodes of lower weight first."""
     generic_resources: frozenset[str] = frozenset()
     """Names of its generic resources, such as `gpu`."""
+    findings: tuple[str, ...] = ()
+    """Health checks that fail and drain nothing. `round` means that the rounds have stopped."""
 
     @property
     def joined(self) -> bool:

@@ -14,6 +14,9 @@ T = TypeVar("T")
 NO_REASON = "none"
 """Output of `sinfo` for a node without a reason. Slurm 24.11 keeps a reason until another one replaces it."""
 
+_FINDINGS = "health:"
+"""Begin of a node's `Extra` if its health checks wrote it (FINDINGS in images/health/node_health/state_machine.py)."""
+
 _YEAR_MINUTES = 365 * 24 * 60
 
 
@@ -57,6 +60,7 @@ def _node(node: dict[str, Any]) -> Node:
         reason="" if reason == NO_REASON else reason,
         weight=_count(node.get("weight")) or 1,
         generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
+        findings=_findings(_printable(str(node.get("extra") or ""))),
     )
 
 
@@ -65,6 +69,10 @@ def _names_of(gres: str) -> Iterator[str]:
     for part in re.sub(r"\([^)]*\)", "", gres).split(","):
         if name := part.partition(":")[0].strip():
             yield name
+
+
+def _findings(extra: str) -> tuple[str, ...]:
+    return tuple(_words(extra.removeprefix(_FINDINGS))) if extra.startswith(_FINDINGS) else ()
 
 
 def _job(job: dict[str, Any]) -> Job:

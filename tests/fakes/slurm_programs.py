@@ -135,6 +135,7 @@ class Programs:
             "active_features": [record.name.rpartition("-")[0]],
             "weight": record.weight,
             "gres": record.gres,
+            "extra": record.extra,
         }
 
     def _job(self, job: Job) -> Json:

@@ -39,6 +39,7 @@ class Record:
     set_at: float = 0.0
     weight: int = 1
     gres: str = ""
+    extra: str = ""
     shown: tuple[str, ...] = ()
     """The state that programs show in place of what it is."""
 

@@ -69,6 +69,27 @@ def test_the_status_for_programs_has_the_failed_checks_and_the_jobs_of_nodes(
     assert [(node["name"], node["jobs"]) for node in found["nodes"] if node["jobs"]] == [("cpu-0", ["7"])]
 
 
+def test_checks_that_drain_nothing_are_shown_with_their_nodes_and_leave_the_status_0(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for record in world.slurm.nodes.values():
+        record.drain, record.reason = False, ""
+    world.slurm.nodes["cpu-1"].extra = "health:clock,volume_space"
+    world.slurm.nodes["cpu-2"].extra = "health:clock"
+    world.slurm.nodes["cpu-3"].extra = "rack 7"
+    cluster = LiveCluster.at(world, NAMESPACE)
+
+    assert status.show(cluster, as_json=False) == 0
+    shown = capsys.readouterr().out
+    assert "  cpu-[1-2]: clock\n  cpu-1: volume_space\n" in shown
+    assert "soperator nodes explain -n hpc cpu-[1-2]\n" in shown
+    carry_out(world, "explain", "cpu-1")
+    assert "  Checks fail that drain nothing: clock, volume_space." in capsys.readouterr().out
+    status.show(cluster, as_json=True)
+    found = {node["name"]: node["findings"] for node in json.loads(capsys.readouterr().out)["nodes"]}
+    assert found == {"cpu-0": [], "cpu-1": ["clock", "volume_space"], "cpu-2": ["clock"], "cpu-3": []}
+
+
 def test_a_drain_has_the_reason_that_is_given_and_names_the_jobs_that_are_left(
     world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
