@@ -1,4 +1,4 @@
-"""The Pulumi program: it stands here because Pulumi looks for the program's virtual environment beside it."""
+"""The Pulumi program: it stands here because Pulumi looks for the program's virtual environment in the same folder."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What all tests have in common, those beside the images' Python too."""
+"""What all tests have in common, those in the folders of images included."""
 
 import gc
 

@@ -15,7 +15,7 @@
     ├── ConfigRefusedError  a daemon refused its new files; the old ones are in force
     ├── NotReadyError       a bounded wait ended without its condition
     ├── JailError           a tree of the jail is not filled or not active; the former one still is
-    ├── RunCancelledError   a wait ended because somebody cancelled the run; the next run continues
+    ├── RunCancelledError   a wait ended because the run was cancelled; the next run continues
     ├── ConversionError     a file of another project cannot be read or converted
     └── ManifestError       a program has objects that no manifest can describe
 
@@ -118,7 +118,7 @@ class JailError(SoperatorError):
 
 
 class RunCancelledError(SoperatorError):
-    """A wait ended because somebody cancelled the run. Nothing is undone: the next run continues."""
+    """A wait ended because the run was cancelled. Nothing is undone: the next run continues."""
 
 
 class ConversionError(SoperatorError):

@@ -14,7 +14,7 @@ Example::
     texts_by_file_name = rendered.files("prod")
 
 The program runs against mocks, so no Kubernetes is needed. What acts on a live cluster (drains, waits, transactions) is
-not in manifests: the page beside the files names it.
+not in manifests: the page that goes with the files names it.
 """
 
 import heapq

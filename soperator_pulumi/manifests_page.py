@@ -1,4 +1,4 @@
-"""Pages beside the manifests of a stack: how to apply them, what `pulumi up` does besides, and the Secrets."""
+"""Pages that go with the manifests of a stack: how to apply them, what `pulumi up` does besides, and the Secrets."""
 
 import textwrap
 from collections.abc import Mapping, Sequence

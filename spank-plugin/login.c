@@ -1,5 +1,5 @@
 /*
- * jail-login: prepares the jail for sessions, and runs sshd beside it without the capability that this takes.
+ * jail-login: prepares the jail for sessions, and runs sshd without the capability that this takes.
  *
  *   jail-login jail=/jail bind=/home ... -- /usr/sbin/sshd -D -e -f FILE      (arguments: config.h)
  *   jail-login --in-use         prints the trees that sessions of this container are in, or will be; one a line

@@ -1,4 +1,4 @@
-"""`make build`: servers and images of a cluster, fetched and built beside each other where the cache has none."""
+"""`make build`: servers and images of a cluster, fetched and built in parallel if the cache has none."""
 
 import sys
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ _prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 @contextmanager
 def prefixed(name: str) -> Iterator[None]:
-    """Open each line that the body prints with a name, beside other tasks that print, too."""
+    """Open each line that the body prints with a name, while other tasks print, too."""
     token = _prefix.set(f"{name:10} | ")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Tasks beside each other, each in a thread: the first that fails ends the others and the programs they run."""
+"""Tasks in parallel, in a thread each: the first that fails ends the others and the programs they run."""
 
 import subprocess
 import threading
@@ -16,7 +16,7 @@ class Ended(Exception):  # noqa: N818 - the task that receives it has not failed
 
 
 class _Group:
-    """Tasks beside each other, and their programs."""
+    """Tasks in parallel, and their programs."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -49,7 +49,7 @@ _group: ContextVar[_Group] = ContextVar("group", default=_Group())  # noqa: B039
 
 
 def together(tasks: Mapping[str, Callable[[], object]]) -> None:
-    """Run tasks beside each other to their end. Each line that a task prints opens with its name.
+    """Run tasks in parallel to their end. Every line that a task prints opens with its name.
 
     The first failure, or Ctrl-C, ends the other tasks and is raised after their end.
     """

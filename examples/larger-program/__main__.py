@@ -70,7 +70,7 @@ cluster = SlurmCluster(
     },
 )
 
-# An object of the program beside the cluster's: with an output of the cluster, it is created after that.
+# An object of the program's own: with an output of the cluster, it is created after that.
 kubernetes.core.v1.ConfigMap(
     "how-to-log-in",
     metadata={"name": "how-to-log-in", "namespace": cluster.namespace_name},

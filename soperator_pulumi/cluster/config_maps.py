@@ -19,7 +19,7 @@ class ConfigMaps:
     """The cluster's ConfigMaps."""
 
     slurm: ConfigFiles
-    """slurm.conf and the files beside it."""
+    """slurm.conf and the files that go with it."""
     users: ConfigFiles
     """passwd, group and shadow of the spec's users."""
     ssh_keys: ConfigFiles

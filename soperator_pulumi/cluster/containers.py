@@ -1,6 +1,6 @@
 """Parts of the containers of all roles: security contexts, probes, and the sidecars for munged and users.
 
-Each reason beside a part was measured with Slurm 24.11 in pods.
+The reasons given in comments were measured with Slurm 24.11 in pods.
 """
 
 from collections.abc import Mapping, Sequence

@@ -101,7 +101,7 @@ class Database(pulumi.ComponentResource):
 def create_account(
     name: str, scope: Scope, password: pulumi.Output[str], *, config_secret: str, accepts_former: bool
 ) -> DatabaseAccount:
-    """Have slurmdbd's user accept the password: beside the former one, or alone once slurmdbd.conf has it."""
+    """Have slurmdbd's user accept the password: together with the former one, or alone once slurmdbd.conf has it."""
     return DatabaseAccount(
         name,
         cluster=scope.connection(),

@@ -16,8 +16,8 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 class Jail(pulumi.ComponentResource):
     """The claim with the trees, and the Job that fills the tree of the spec's source.
 
-    Trees are data: a changed source fills another tree beside the first. `SlurmCluster.active_tree` switches to it
-    once slurmctld and the login nodes answer, and removes old trees.
+    Trees are data: a changed source fills another tree, and the first one stays. `SlurmCluster.active_tree`
+    switches to it once slurmctld and the login nodes answer, and removes old trees.
     """
 
     claim: Claim

@@ -18,9 +18,9 @@ def create_provider(name: str, scope: Scope) -> kubernetes.Provider | None:
             name,
             Problem(
                 "kubeconfig",
-                "missing beside an explicit Kubernetes provider. The cluster talks to Slurm itself and cannot read "
-                "the provider's credentials, so it might act on another Kubernetes. Give the component the same "
-                "kubeconfig (and context), or no provider at all.",
+                "missing, and required with an explicit Kubernetes provider. The cluster talks to Slurm itself and "
+                "cannot read the provider's credentials, so it might act on another Kubernetes. Give the component the "
+                "same kubeconfig (and context), or no provider at all.",
             ),
         )
     if scope.provider is not None or not scope.access:

@@ -1,4 +1,4 @@
-"""Pods: their common parts, and the template of Slurm's pods, with munged beside the daemon."""
+"""Pods: their common parts, and the template of Slurm's pods, with munged and the daemon."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -178,7 +178,7 @@ def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerA
 
 
 def _certificate(rest: RestSpec) -> list[Mount]:
-    """Mount the certificate, with the key where haproxy looks for it: beside it, as `tls.crt.key`."""
+    """Mount the certificate, with the key where haproxy looks for it: in the same folder, as `tls.crt.key`."""
     if rest.tls is None:
         return []
     # 0444, as the proxy's container alone mounts it.

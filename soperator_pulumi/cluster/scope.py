@@ -19,11 +19,11 @@ SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects for which Pulumi does not wait. Each use names its reason."""
 
 NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background"}
-"""The same for StatefulSets and Jobs, for whose pods a resource of ours waits. Pulumi then does not wait for their
-deletion either; deleted in the background, their names are free for a successor at once. Their pods end as usual."""
+"""The same for StatefulSets and Jobs, for whose pods a resource of this package waits. Pulumi then does not wait for
+their deletion either; deleted in the background, their names are free at once, and their pods end as usual."""
 
 FORCED = {"pulumi.com/patchForce": "true"}
-"""Annotation of objects whose fields a deployment resets after a change beside Pulumi, such as `kubectl scale`.
+"""Annotation of objects whose fields a deployment resets after a change outside Pulumi, such as `kubectl scale`.
 Otherwise Kubernetes refuses the deployment's value."""
 
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}

@@ -40,7 +40,7 @@ def create_namespace(name: str, scope: Scope, spec: ClusterSpec) -> Namespace | 
     """Create the namespace, unless the spec says that it exists."""
     if not spec.create_namespace:
         return None
-    # The baseline level forbids SYS_ADMIN, which moves jobs into the jail. No container of ours is privileged.
+    # The baseline level forbids SYS_ADMIN, which moves jobs into the jail. No container of the cluster is privileged.
     labels = {**scope.object_labels(), "pod-security.kubernetes.io/enforce": "privileged"}
     return Namespace(
         f"{name}-namespace",

@@ -2,7 +2,7 @@
 """Server of the plugin, as the engine calls it.
 
 The SDK's `ProviderServicer` answers for components. The resources that act on a live cluster are answered here, by the
-providers that also serve them as dynamic resources, each in a thread: an operation may take hours, beside others.
+providers that also serve them as dynamic resources, each in a thread: an operation may take hours.
 """
 
 import argparse
@@ -161,7 +161,7 @@ class PluginServicer(ProviderServicer):
         return self._kinds[token]
 
     async def _act(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
-        """Run an operation of a resource's provider in a thread. Its lines are shown beside the resource."""
+        """Run an operation of a resource's provider in a thread. Its lines are shown with the resource."""
         kind = await self._kind(urn, context)
 
         def run() -> R:
@@ -181,7 +181,7 @@ class PluginServicer(ProviderServicer):
         raise AssertionError("abort raises")
 
     def _show(self, urn: str, text: str) -> None:
-        """Show lines beside a resource.
+        """Show lines with a resource.
 
         Raises:
             BrokenPipeError: the engine has ended.

@@ -19,7 +19,7 @@ SLURM_OF_SPEC = "SLURM_OF_SPEC"
 """Variable with `slurm.version`, in containers of daemons that convert what is stored."""
 
 ACCOUNTING_CLUSTER_ID = "accounting-cluster-id"
-"""File beside slurm.conf with the confirmed id of the cluster in the accounting database, for slurmctld's start."""
+"""File with the confirmed id of the cluster in the accounting database, for slurmctld's start; next to slurm.conf."""
 
 SLURMDBD_DIR = "/run/slurmdbd"
 """Directory in memory of slurmdbd's container, with its files in the mode that it demands."""
@@ -153,7 +153,7 @@ HEALTH_SETTINGS = "/etc/soperator/health"
 """Directory of a worker's container with the settings of the quick checks."""
 
 HOOKS_FILE = "job_hooks.json"
-"""File of the hooks' settings, beside those of node sets, whose names have no underscore."""
+"""File of the hooks' settings, in the folder of those of node sets, whose names have no underscore."""
 
 JOB_PROLOG = "/usr/lib/soperator/health/job-prolog"
 JOB_EPILOG = "/usr/lib/soperator/health/job-epilog"

@@ -8,7 +8,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.rest import RestLimitsSpec, RestSpec
 
 _HEADER_KIB = 64
-"""Room for the headers of a request beside its body. A token has less than 1 KiB."""
+"""Room for the headers of a request, in addition to its body. A token has less than 1 KiB."""
 
 _PROBES = 10
 """Connections of the kubelet at the same time."""

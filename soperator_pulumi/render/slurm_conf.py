@@ -32,7 +32,7 @@ _MERGED = {
     "SlurmdParameters": "",
     "JobSubmitPlugins": "lua",
 }
-"""Comma-separated lists with an entry of ours, to which the user's entries are added."""
+"""Comma-separated lists with an entry of the package, to which the user's entries are added."""
 
 _CONSTRAIN = {
     Constrain.CGROUP: {
@@ -142,7 +142,7 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
 
 
 def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
-    """Return the lists with entries of ours, and remove them from `extra`."""
+    """Return the lists with entries of the package, and remove them from `extra`."""
     ours = {**_MERGED, **hook_flags(spec)}
     if any(_is_smaller(node_set) for node_set in spec.node_sets):
         # Slurm schedules by the spec. The machine may be smaller.
@@ -179,7 +179,7 @@ def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> 
 def _shares(partition: PartitionSpec, members: list[NodeSetSpec]) -> dict[str, str]:
     """Return the shares of a node for jobs that request none: by GPU, else by CPU. Without them a job gets all memory.
 
-    One setting of memory in the partition's options replaces all of ours.
+    One setting of memory in the partition's options replaces all of the package's.
     """
     by_cpu = min(max(1, node_set.scheduled_memory_mib // node_set.cpus) for node_set in members)
     shares = {"DefMemPerCPU": str(by_cpu), **job_defaults(members)}

@@ -101,7 +101,7 @@ def _host(accounting: AccountingSpec) -> str:
 
 
 def client_conf(spec: ClusterSpec) -> str:
-    """Return the slurm.conf of slurmdbd's pod, for sacctmgr beside it."""
+    """Return the slurm.conf of slurmdbd's pod, for sacctmgr in the same container."""
     return lines(
         HEADER,
         *_settings(

@@ -22,7 +22,7 @@ class StackFile:
 
     file: Path
     project: str
-    """Name of the project; `project` without a Pulumi.yaml beside the file or above it."""
+    """Name of the project; `project` without a Pulumi.yaml in the file's folder or above it."""
     stack: str
     """Name of the stack: NAME of Pulumi.NAME.yaml."""
     config: dict[str, Any]

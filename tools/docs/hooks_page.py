@@ -1,4 +1,4 @@
-"""Table of docs/job-hooks.md with all hooks of ours, made of their defaults in the sources."""
+"""Table of docs/job-hooks.md with all built-in hooks, made of their defaults in the sources."""
 
 import re
 

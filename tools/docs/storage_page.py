@@ -36,7 +36,7 @@ def _row(system: StorageSystem, facts: StorageFacts) -> str:
 
 
 def _parameters(facts: StorageFacts) -> Iterator[str]:
-    """Yield the parameters that the user gives, then those of ours."""
+    """Yield the parameters that the user gives, then those of the package."""
     yield from (f"**`{name}`**" for name in facts.required)
     if facts.one_of:
         yield f"**{' or '.join(f'`{name}`' for name in facts.one_of)}**"

@@ -67,7 +67,7 @@ def interesting_line(line: str) -> str | None:
 
 
 def keyring(mmdebstrap: Path, share: Path = Path("/usr/share")) -> Path | None:
-    """Return the file of Debian's keys: installed, or unpacked beside mmdebstrap."""
+    """Return the file of Debian's keys: installed, or unpacked with mmdebstrap."""
     for folder in (share, mmdebstrap.parent.parent / "share"):
         if (folder / _KEYRING).exists():
             return folder / _KEYRING

@@ -22,7 +22,7 @@ while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
 shift
 exec "$@"
 """
-"""Script that runs a command with files of ours in other files' places, visible to it alone (runner.CONFINED)."""
+"""Script that runs a command with files of this tree in other files' places, visible to it alone (runner.CONFINED)."""
 
 _STEP = re.compile(r"(?:\[\d+/\d+\] )?STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
@@ -97,7 +97,7 @@ class Buildah:
         self("Removing left-over builds", "rm", "--all")
 
     def keep_only(self, references: Iterable[str]) -> None:
-        """Remove all other images of ours, and those without a name."""
+        """Remove all other images of this project, and those without a name."""
         old = {image for image in self.images() if image.startswith(f"{LOCAL_REPOSITORY}/")} - set(references)
         if old:
             self("Removing old images", "rmi", "--force", *sorted(old))

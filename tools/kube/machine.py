@@ -47,7 +47,7 @@ class Filesystem:
 
 @dataclass(frozen=True)
 class Taken:
-    """Port of ours that another program has."""
+    """Port of the cluster that another program has."""
 
     protocol: str
     address: str

@@ -21,7 +21,7 @@ MEMORY_BYTES = 2 * GIB
 """Memory of the servers (measured: 0.9 GiB) and a small Slurm."""
 
 BUILD_MEMORY_BYTES = 4 * GIB
-"""Memory of a build: Go's linker takes 1.9 GB (measured) after the compilers, and images are built beside them."""
+"""Memory of a build: Go's linker takes 1.9 GB (measured) after the compilers, and images are built at the same time."""
 
 ARCHITECTURES = ("x86_64", "aarch64")
 

@@ -41,7 +41,7 @@ class Server:
     """Files read at the start alone: a changed one needs a restart."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Whole environment: none of ours is inherited."""
+    """Whole environment: nothing is inherited."""
 
     start_seconds: float = 60
     """Longest time to become well."""

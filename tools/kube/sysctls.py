@@ -16,7 +16,7 @@ NEEDED: Mapping[str, str] = {
     FORWARDING: "1",  # pods get out
     BRIDGE_CALLS: "1",  # service addresses and policies apply between pods of one bridge
 }
-"""Settings of ours."""
+"""Settings that this project needs."""
 
 OF_THE_KUBELET = (
     "vm/overcommit_memory",

@@ -17,7 +17,7 @@ class MadeNode:
     state: str = "IDLE+DYNAMIC_NORM"
     reason: str = ""
     busy: bool = False
-    """A user's job has it, beside what its state shows: jobs of checks wait."""
+    """A user's job has it, in addition to what its state shows: jobs of checks wait."""
     hangs: bool = False
     crashes: int = 0
     """Jobs on the node whose program crashes, from the next one on."""
@@ -26,7 +26,7 @@ class MadeNode:
     node_set: str = "cpu"
     partitions: tuple[str, ...] = ("main",)
     reservation: str = ""
-    """Reservation of an admin, beside those of the checks."""
+    """Reservation of an admin, in addition to those of the checks."""
 
     @property
     def drained(self) -> bool:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from job_hooks.built_in_hooks import HOOKS, HookFailure
 from job_hooks.hook_settings import HookSettings
 from job_hooks.job_on_node import JobOnNode
-from job_hooks.our_hooks import HOOKS, HookFailure
 from node_health import node_record, noted_drains
 from node_health.bounded import BoundedProgram
 from node_health.node_record import NoAnswerError

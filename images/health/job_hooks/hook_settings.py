@@ -15,7 +15,7 @@ class HookSettings(NamedTuple):
     seconds: float
     """Time until it counts as failed."""
     command: tuple[str, ...]
-    """Command of a script of the site. Empty for a hook of ours."""
+    """Command of a script of the site. Empty for a built-in hook."""
 
 
 class MomentSettings(NamedTuple):

@@ -45,7 +45,7 @@ class Measured(NamedTuple):
     value: float | None = None
     job_id: int = 0
     no_program: bool = False
-    """The jail does not have the program: no node has a result until somebody installs it."""
+    """The jail does not have the program: no node has a result until it is installed."""
     crashed: bool = False
     """The program ended with a failure of its own, and without a result."""
 

@@ -181,7 +181,7 @@ class Verification:
         return found[0]
 
     def _partners(self, node: SlurmNode, nodes: Sequence[SlurmNode]) -> list[SlurmNode] | None:
-        """Return one idle node beside the tested one for a check of several; None where there is none."""
+        """Return one idle node to go with the tested one, for a check of several; None where there is none."""
         if self._settings.size == 1:
             return []
         idle = idle_nodes(nodes, self._settings)

@@ -36,7 +36,7 @@ def ask(node: str, seconds: float) -> NodeState:
 
 
 def drain(node: str, reason: str, seconds: float) -> None:
-    """Drain the node with a reason, or replace the reason of a drain of ours."""
+    """Drain the node with a reason, or replace the reason of a health drain."""
     _scontrol(seconds, "update", f"nodename={node}", "state=drain", f"reason={reason}")
 
 

@@ -8,10 +8,10 @@ from node_health.check_settings import CheckSettings
 from node_health.results import CheckResult
 
 _ALLOWED = r"none|all|found|an answer|an end|a finished one|status 0|-?[\d.]+(?:e[+-]?\d+)?(?:%| [A-Za-z/]+)?"
-"""Ends of reasons of ours: words, or a limit and its unit. An admin who writes behind them keeps the node."""
+"""Ends of the reasons of health drains: words, or a limit and its unit. If an admin adds words, the drain stays."""
 
 _REASON = re.compile(rf"health (?P<check>[a-z_]+): .+, allowed (?:{_ALLOWED})(?: : Not responding)*", re.DOTALL)
-"""A reason of ours. slurmctld appends to that of a drained node whose slurmd has been silent for SlurmdTimeout."""
+"""Reason of a health drain. slurmctld appends words if the node's slurmd has been silent for SlurmdTimeout."""
 
 _STRICTER = ("auto", "verify", "never")
 """Ways back, the strictest last. A stricter check takes over the reason of a drain, which decides the way."""
@@ -53,11 +53,11 @@ REPLACE = "(replace the machine)"
 """Part of the reason by a check that asks for another machine. The exporter of metrics reads it."""
 
 FINDINGS = "health:"
-"""Begin of our text in a node's `Extra`."""
+"""Begin of the checks' text in a node's `Extra`."""
 
 
 class NodeChange(NamedTuple):
-    """Change of the node: a drain with a reason, an end of ours, or none."""
+    """Change of the node: a drain with a reason, the end of a health drain, or none."""
 
     drain: str = ""
     undrain: bool = False
@@ -70,7 +70,7 @@ def reason(check: str, result: CheckResult, allowed: str, *, replace: bool = Fal
 
 
 def check_of(node: NodeState) -> str | None:
-    """Return the check that has drained a node; None where somebody else has, or nobody."""
+    """Return the check that has drained a node; None if no check has."""
     found = _REASON.fullmatch(node.reason) if node.drained else None
     return found["check"] if found else None
 
@@ -99,7 +99,7 @@ def decide(
 ) -> NodeChange:
     """Return the change of a node after a round.
 
-    A drain of somebody else stays, whatever the checks find; so does one of a check that the settings do not have.
+    A drain of another origin stays, whatever the checks find; so does one of a check that the settings do not have.
 
     Args:
         settings: Checks of the node.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from health_testing.smi_outputs import query
-from job_hooks import gpu_job_map, gpus_in_use, our_hooks, users_processes
+from job_hooks import built_in_hooks, gpu_job_map, gpus_in_use, users_processes
 from job_hooks.hook_command import run_hooks
 from job_hooks.hook_run import HookRun, NodeCalls
 from job_hooks.hook_settings import HookSettings, parse
@@ -199,7 +199,7 @@ def test_only_whole_gpus_are_the_jobs_own(
     node: str, gpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[JobOnNode] = []
-    monkeypatch.setitem(our_hooks.HOOKS, "map_gpus", lambda job, _: seen.append(job))
+    monkeypatch.setitem(built_in_hooks.HOOKS, "map_gpus", lambda job, _: seen.append(job))
     hook = {"name": "map_gpus", "action": "log", "seconds": 1, "command": []}
     file = tmp_path / "job_hooks.json"
     file.write_text(json.dumps({"format": 1, "whole_gpus": ["gpu"], "prolog": [hook], "epilog": []}))
@@ -310,17 +310,17 @@ def test_processes_that_do_not_end_are_a_failure_unless_another_job_may_have_the
     process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(users_processes, "has_other_jobs", lambda _job: False)
-    failure = our_hooks.processes_ended(JOB, 0.3)
+    failure = built_in_hooks.processes_ended(JOB, 0.3)
     assert failure is not None
     assert (failure.problem, failure.reason) == (f"processes of uid {USER} that have not ended: 1", "")
 
     monkeypatch.setattr(users_processes, "has_other_jobs", lambda _job: True)
-    assert our_hooks.processes_ended(JOB, 0.3) is None
+    assert built_in_hooks.processes_ended(JOB, 0.3) is None
 
 
 def test_processes_that_end_in_time_are_no_failure(process: "subprocess.Popen[bytes]") -> None:
     with subprocess.Popen(["/bin/sh", "-c", f"sleep 0.5; kill -9 {process.pid}"]):
-        assert our_hooks.processes_ended(JOB, 30) is None
+        assert built_in_hooks.processes_ended(JOB, 30) is None
     assert process.wait(timeout=1) == -9
 
 
@@ -413,10 +413,10 @@ def test_a_job_without_gpus_asks_nothing(tmp_path: Path) -> None:
 def test_a_gpu_that_is_left_in_time_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = [gpus_in_use.GpuUse("x", "health x: 1, allowed 0"), None]
     monkeypatch.setattr(gpus_in_use, "finding", lambda *_: findings.pop(0))
-    assert our_hooks.gpus_unused(JOB, 30) is None
+    assert built_in_hooks.gpus_unused(JOB, 30) is None
 
     monkeypatch.setattr(gpus_in_use, "finding", lambda *_: gpus_in_use.GpuUse("x", "health x: 1, allowed 0"))
-    assert our_hooks.gpus_unused(JOB, 0.3) == ("x", "health x: 1, allowed 0")
+    assert built_in_hooks.gpus_unused(JOB, 0.3) == ("x", "health x: 1, allowed 0")
 
 
 def test_an_nvidia_smi_that_is_too_slow_for_the_last_look_frees_no_gpu(
@@ -428,7 +428,7 @@ def test_an_nvidia_smi_that_is_too_slow_for_the_last_look_frees_no_gpu(
     look = gpus_in_use.finding
     monkeypatch.setattr(gpus_in_use, "finding", lambda job, seconds: look(job, seconds, settings, root))
 
-    failure = our_hooks.gpus_unused(JOB, 2.5)
+    failure = built_in_hooks.gpus_unused(JOB, 2.5)
 
     assert failure is not None
     assert failure.reason == "health gpu_processes: 1 on GPU 1, allowed 0"
@@ -440,7 +440,7 @@ def test_an_nvidia_smi_that_never_answers_holds_up_no_job(tmp_path: Path, monkey
     look = gpus_in_use.finding
     monkeypatch.setattr(gpus_in_use, "finding", lambda job, seconds: look(job, seconds, settings, root))
 
-    assert our_hooks.gpus_unused(JOB, 0.5) is None
+    assert built_in_hooks.gpus_unused(JOB, 0.5) is None
 
 
 def test_a_drain_that_cannot_be_noted_is_logged_and_the_job_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +471,7 @@ def test_a_drain_in_the_name_of_a_quick_check_is_noted_for_the_next_round(monkey
 
 def test_a_machine_that_refuses_to_drop_its_page_cache_is_a_failure_in_its_own_words() -> None:
     """A worker has the right to mount; this process has none."""
-    program = "from job_hooks.our_hooks import *; print(drop_page_cache(JobOnNode('7', 1, 'n'), 20).problem)"
+    program = "from job_hooks.built_in_hooks import *; print(drop_page_cache(JobOnNode('7', 1, 'n'), 20).problem)"
     ended = subprocess.run(
         ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", sys.executable, "-c", program],
         env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": os.environ["PATH"]},

@@ -37,7 +37,7 @@ def package(name: str, version: str, depends: str = "") -> str:
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
-    """Write files below a folder as somebody with an editor does."""
+    """Write files below a folder as an editor does."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)

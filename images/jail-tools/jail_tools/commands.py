@@ -93,8 +93,8 @@ def verify(arguments: argparse.Namespace) -> int:
 def users(arguments: argparse.Namespace) -> int:
     """Keep the accounts that daemons look up: the declared ones and those that were made inside the jail.
 
-    It runs beside slurmctld and sshd until SIGTERM. In the controller's pod it also keeps the declared accounts in the
-    active tree's own /etc (--write-tree), so that every program of any jail knows their names.
+    It runs in the pods of slurmctld and sshd until SIGTERM. In the controller's pod it also keeps the declared accounts
+    in the active tree's own /etc (--write-tree), so that every program of any jail knows their names.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

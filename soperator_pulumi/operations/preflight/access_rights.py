@@ -1,4 +1,4 @@
-"""Rights of the caller: for each kind that the program applies, and for each call that resources of ours make."""
+"""Rights of the caller: for the kinds that the program applies, and for the calls that the package's resources make."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Calls that resources of ours make on a live cluster, beside applying the program's objects.
+"""Calls that the package's resources make on a live cluster, in addition to applying the program's objects.
 
 `tests/unit/operations/preflight/test_access_rights.py` compares the table with the sources.
 """

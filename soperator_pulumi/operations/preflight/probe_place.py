@@ -133,7 +133,7 @@ class ProbePlace:
         return {**body, "metadata": marked}
 
     def _remove_abandoned(self, namespace: str) -> None:
-        """Remove what runs that have ended left here; without the right to look, there is nothing of ours."""
+        """Remove what runs that have ended left here; without the right to look, there is nothing to remove."""
         labels = {LABEL: label_of(self.owner)}
         with suppress(KubernetesError):
             for each in self.kube.find(NAMESPACES, labels):

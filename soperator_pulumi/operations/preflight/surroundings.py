@@ -103,7 +103,7 @@ def _would_be_deleted(wanted: Surroundings, before: Surroundings) -> bool:
 
 
 def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
-    """Return the problem that a namespace belongs to somebody else, or to this stack's former name."""
+    """Return the problem that a namespace belongs to another stack, or to this stack's former name."""
     if before is not None and before.owner == owner:
         return Problem(
             "owner",

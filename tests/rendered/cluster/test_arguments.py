@@ -33,7 +33,7 @@ def test_a_checked_spec_is_taken_as_it_is() -> None:
 
 def test_a_checked_spec_and_keywords_do_not_go_together() -> None:
     spec = parse_cluster({"name": "hpc", **a_spec()})
-    with pytest.raises(InvalidClusterError, match="users: given beside a ClusterSpec"):
+    with pytest.raises(InvalidClusterError, match="users: given in addition to a ClusterSpec"):
         deploy(lambda: SlurmCluster("hpc", spec, users=[]), outputs=provided)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from job_hooks import gpu_job_map, hook_settings
+from job_hooks.built_in_hooks import HOOKS
 from job_hooks.hook_command import SETTINGS
-from job_hooks.our_hooks import HOOKS
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.change_impact import parse_conf
 from soperator_pulumi.render.job_hooks import FORMAT, hook_files

@@ -155,7 +155,7 @@ def _take_in(resources: list[dict[str, Any]], made: dict[str, Any]) -> None:
 
 
 async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], target: Target) -> dict[str, Any] | None:
-    """Return the resource with the object of its cut-off creation; None if there is none of ours."""
+    """Return the resource with the object of its cut-off creation; None if there is none of this stack."""
     inputs = {key: _unsealed(value) for key, value in resource["inputs"].items()}
     wanted = objects.to_object(inputs)
     provider = next((r for r in resources if f"{r['urn']}::{r.get('id')}" == resource.get("provider")), {})

@@ -42,7 +42,7 @@ async def _one(run: Run, resource: Resource, *, to_replace: bool = False) -> Non
 
 
 async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str]:
-    """Delete a resource whose replacement can't exist beside it, after the dependents to be replaced with it.
+    """Delete a resource whose replacement can't exist at the same time, after the dependents to be replaced with it.
 
     Args:
         run: Run of the operation.

@@ -91,7 +91,7 @@ class AccountSync:
         return link.readlink() if link.is_symlink() else Path()
 
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
-        """Read the accounts that we put there, then all that the tree has: so none of ours counts as its own."""
+        """Read the accounts that the sync put there, then all others that the tree has."""
         try:
             managed = account_files.read_managed(tree)
             with resolve_beneath.directory(str(tree.root)) as root:

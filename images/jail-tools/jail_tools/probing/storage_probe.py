@@ -160,7 +160,7 @@ def _lock(folder: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a directory of ours without following a link (shutil.rmtree)."""
+    """Remove a directory of the probe without following a link (shutil.rmtree)."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         log(f"storage: {folder.name} could not be removed; it holds nothing but files of the probe")

@@ -62,5 +62,5 @@ def _number(name: str, numbers: Mapping[str, int], text: str) -> int:
     if name.isdecimal():
         return int(name)
     if name not in numbers:
-        raise ValueError(f"{text!r} names somebody whom the tree's /etc does not know")
+        raise ValueError(f"{text!r} names a user or group that the tree's /etc does not know")
     return numbers[name]

@@ -237,7 +237,7 @@ def _accounts_in(folder: Path) -> dict[AccountFile, dict[str, Record]]:
 
 
 def _following(inherited: Inherited, pair: TreePair) -> dict[str, Owned]:
-    """Return the files beside passwd and group that get lines of accounts that come over."""
+    """Return the files, apart from passwd and group, that get lines of accounts that come over."""
     found = {}
     for name in FOLLOWING:
         path = f"etc/{name}"

@@ -51,7 +51,7 @@ class Driver:
     links: dict[str, str] = field(default_factory=dict)
 
     def take(self, path: Path, kind: Kind) -> None:
-        """Take a library or program, with the links beside it that lead to it; the first of a name counts."""
+        """Take a library or program, with the links in its folder that lead to it; the first of a name counts."""
         if self.files.setdefault(f"{kind.value}/{path.name}", path) is path and kind is not Kind.PROGRAM:
             for alias in _aliases(path):
                 self.links.setdefault(f"{kind.value}/{alias}", path.name)

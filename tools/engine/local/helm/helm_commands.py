@@ -16,7 +16,7 @@ from tools.engine.kubernetes.provider_settings import KubernetesSettings
 from tools.engine.local.helm import helm_binary
 from tools.engine.local.helm.chart_place import ChartPlace
 
-_REPOSITORY = "repository"  # name of the only one in a configuration of ours
+_REPOSITORY = "repository"  # name of the only one in the configuration
 _STOP_SECONDS = 10
 """Time for helm to record that a release has failed, once it is told to stop."""
 _LINE_LIMIT_BYTES = 2**20

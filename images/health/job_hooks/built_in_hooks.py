@@ -1,4 +1,4 @@
-"""Hooks of ours, by their names."""
+"""Built-in hooks, by their names."""
 
 import time
 from collections.abc import Callable, Mapping
