@@ -36,10 +36,19 @@ _PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTEN
 
 _NAME = re.compile(
     r"(?i)(password|passphrase)$"
-    r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(api|access|private|munge)[._-]?key)$"
+    r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(account|api|access|private|munge|storage)[._-]?key)$"
     r"|[._-]passwd$"
 )
 """Names of values that are credentials. A file `passwd` holds only names of users, and a `secret` names a Secret."""
+
+_OF_TEXT = re.compile(
+    r"(?i)(^|[._-])(bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|unk)"
+    r"[._-]token$"
+)
+"""Name of a token of a language model's text, or of a number of them."""
+
+_TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}")
+"""Such a token, as tokenizers write it: `<s>`, `[PAD]`; or their number."""
 
 _SETTING = re.compile(
     r"""(?:^|[{,;])[^\S\n]*(?:export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?([^\s"',;}]+)""",
@@ -76,8 +85,8 @@ _CALLS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 
 _OPTION = re.compile(r"--?[\w-]+")
 
-_ASSIGNMENT = re.compile(r"""(?:^|[\s;&|"'(])-{0,2}([A-Za-z_][\w-]*)=["']?([^\s"';&|]+)""")
-"""An option with its value, or a variable of a shell."""
+_ASSIGNMENT = re.compile(r"""(?:^|(?<=[\s;&|"'(=]))-{0,2}([A-Za-z_][\w-]*)=(?=["']?([^\s"';&|]+))""")
+"""An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
 
 
 def kind_of(text: str) -> str | None:
@@ -88,8 +97,14 @@ def kind_of(text: str) -> str | None:
 def _named(name: str, value: str) -> str | None:
     """Return the kind of credential that a name suggests; None for paths and references to variables."""
     literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
-    is_named = literal and _NAME.search(_underscored(name))
+    is_named = literal and _NAME.search(_underscored(name)) and not _is_of_text(_underscored(name), value)
     return "a value whose name is that of a credential" if is_named else None
+
+
+def _is_of_text(name: str, value: str) -> bool:
+    """Return True for a token of a language model's text: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
+    is_token = name.lower().endswith("token")
+    return is_token and bool(_OF_TEXT.search(name) or _TEXT_TOKEN.fullmatch(value.strip()))
 
 
 def _leaked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -212,8 +227,10 @@ SECRETS_IN_SECRETS = ResourcePolicy(
     name="secrets-in-secrets",
     description="Credentials are kept in Secrets: in no ConfigMap, environment, command line or annotation.",
     violated_by="a munge key, private key, kubeconfig, token or password in a ConfigMap, in a container's `env`, "
-    "`command` or `args`, in an annotation, in a custom resource or in the values of a chart",
-    cure="Put it into a Secret, and mount that, or refer to it with valueFrom.secretKeyRef.",
+    "`command` or `args`, in an annotation, in a custom resource or in the values of a chart; `WANDB_API_KEY` in "
+    "`node_sets[].environment`",
+    cure="Put it into a Secret, and mount that, or refer to it with valueFrom.secretKeyRef. A key for jobs belongs "
+    "into a file in its user's home.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("secrets", "security"),

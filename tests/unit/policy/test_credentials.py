@@ -150,6 +150,44 @@ def test_a_reference_in_a_command_line_is_no_credential(args: list[str]) -> None
     assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "args": args, "env": env})) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("unk_token", "UNK"),
+            ("pad-token", "PAD"),
+            ("eosToken", "</s>"),
+            ("MAX_TOKEN", "four"),
+            ("num_token", "4096"),
+        ),
+        *(("token", "<s>"), ("token", "[CLS]"), ("token", "128")),
+    ],
+)
+def test_a_token_of_a_language_model_s_text_is_no_credential(name: str, value: str) -> None:
+    in_words = a_pod(
+        {"name": "a", "env": [{"name": name, "value": value}], "args": [f"--{name}={value}", f"--{name}", value]}
+    )
+    settings = config_map(**{name: value, "a.json": f'{{"{name}": "{value}"}}', "a.yaml": f"{name}: {value}\n"})
+    assert paths(SECRETS_IN_SECRETS, in_words, settings) == []
+
+
+@pytest.mark.parametrize("name", ["unk_token", "max_token"])
+def test_a_credential_by_its_content_is_one_under_any_name(name: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(**{name: JWT})) == [f"data.{name}"]
+
+
+@pytest.mark.parametrize("name", ["WANDB_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_KEY"])
+def test_a_key_of_a_service_is_a_credential_in_every_variable(name: str) -> None:
+    container = {
+        "env": [{"name": name, "value": "0123abcd"}],
+        "args": [f"environment={name}=0123abcd", f"A=b {name}=c"],
+    }
+    at = "spec.containers[0]"
+    assert paths(SECRETS_IN_SECRETS, a_pod(container)) == [
+        f"{at}.env[0].value", f"{at}.args[0]", f"{at}.args[1]",
+    ]  # fmt: skip
+
+
 def test_binary_data_is_judged_decoded() -> None:
     data = {"a.pem": base64.b64encode(PEM.encode()).decode(), "b": "no base64"}
     assert paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMap", {"binaryData": data})) == ['binaryData["a.pem"]']
