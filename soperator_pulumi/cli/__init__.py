@@ -4,13 +4,13 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from soperator_pulumi import __version__
 from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.wrong_names import did_you_mean
 
 if TYPE_CHECKING:
     from soperator_pulumi.cli.any_command import Command
@@ -93,12 +93,6 @@ def parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
     parser.set_defaults(command_name=name)
     command.configure(parser)
     return parser
-
-
-def did_you_mean(name: str, known: Collection[str], otherwise: str) -> str:
-    """Return the next step after a wrong name: the known one that is most like it, or else the given sentence."""
-    near = get_close_matches(name, known, n=1)
-    return f'Did you mean "{near[0]}"?' if near else otherwise
 
 
 def say(text: str) -> None:

@@ -4,12 +4,12 @@ import argparse
 import sys
 from typing import Any
 
-from soperator_pulumi.cli import did_you_mean
 from soperator_pulumi.cli.any_command import Command, add_json, print_json
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.levels import Environment
 from soperator_pulumi.policy.registry import POLICIES
+from soperator_pulumi.wrong_names import did_you_mean
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

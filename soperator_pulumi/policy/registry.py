@@ -1,7 +1,6 @@
 """All policies of this package."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DUMPS
@@ -29,6 +28,7 @@ from soperator_pulumi.policy.sizes import (
     SCALE_DOWN,
     UNDRAINED_NODES,
 )
+from soperator_pulumi.wrong_names import did_you_mean
 
 POLICIES: tuple[AnyPolicy, ...] = (
     POLICY_CONFIGURATION,
@@ -83,8 +83,7 @@ def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> t
     problems = []
     for name, reason in switched_off.items():
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f'Did you mean "{near[0]}"?' if near else f"There are: {', '.join(sorted(known))}."
+            hint = did_you_mean(name, known, f"There are: {', '.join(sorted(known))}.")
             problems.append(Problem(name, f"there is no such policy. {hint}"))
         elif not reason.strip():
             problems.append(Problem(name, "needs a reason, for the next reader of the pack."))

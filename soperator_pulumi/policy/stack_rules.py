@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -15,6 +14,7 @@ from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.base import Model, refused
 from soperator_pulumi.spec.validation.messages import shown
 from soperator_pulumi.spec.validation.parse import parse
+from soperator_pulumi.wrong_names import did_you_mean
 
 KEY = "soperator:policy"
 
@@ -178,8 +178,7 @@ def _entries(
         if name in known:
             yield name, value
             continue
-        near = get_close_matches(str(name), known, n=1)
-        hint = f'Did you mean "{near[0]}"?' if near else "The page on policies lists all names."
+        hint = did_you_mean(str(name), known, "The page on policies lists all names.")
         problems.append(Problem(f"{path}.{name}", f"there is no such policy. {hint}"))
 
 
