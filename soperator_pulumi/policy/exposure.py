@@ -1,21 +1,52 @@
 """Policies on what is open: logins, egress, user namespaces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
-from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, ResourcePolicy, not_known
+from soperator_pulumi.policy.definition import (
+    Circumstances,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.selectors import selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
+
+_PODS, _EGRESS = ("spec", "podSelector"), ("spec", "egress")
 
 _EVERYTHING = "opens at least half of the internet together with at least half of a private range"
 
 _RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
 
+_INTERNAL = {
+    "cloud.google.com/load-balancer-type": "internal",
+    "networking.gke.io/load-balancer-type": "internal",
+    "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type": "intranet",
+    "service.beta.kubernetes.io/aws-load-balancer-internal": "true",
+    "service.beta.kubernetes.io/aws-load-balancer-scheme": "internal",
+    "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+    "service.beta.kubernetes.io/oci-load-balancer-internal": "true",
+    "service.beta.kubernetes.io/openstack-internal-load-balancer": "true",
+    "service.kubernetes.io/ibm-load-balancer-cloud-provider-ip-type": "private",
+}
+"""Annotations that keep a load balancer inside a cloud's network, with their values:
+https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer."""
+
+_ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that nobody thought of"}
+"""Labels of a namespace that only a selector of all namespaces selects."""
+
 _POPULATE = "jail-populate"
 """Component of the Job that copies a tarball from any address. It runs nothing from it."""
+
+_ACCOUNTING = "accounting"
+"""Component of slurmdbd. The addresses of an external database follow from a name, which no NetworkPolicy knows."""
 
 
 def _public(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -38,6 +69,8 @@ def _open_service(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
+    if _is_internal(mapped(look(resource.props, "metadata", "annotations"))):
+        return
     path = ("spec", "loadBalancerSourceRanges")
     ranges = look(resource.props, *path)
     cidrs: list[tuple[Path, object]] = [((*path, index), cidr) for index, cidr in enumerate(listed(ranges))]
@@ -50,6 +83,12 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
     elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
     yield from _admitted(resource, path, cidrs)
+
+
+def _is_internal(annotations: Mapping[str, object]) -> bool:
+    """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts."""
+    given = {key: str(annotations[key]).lower() for key in _INTERNAL.keys() & annotations.keys()}
+    return bool(given) and all(_INTERNAL[key] == value for key, value in given.items())
 
 
 def _is_wanted(resource: ResourceView, ranges: object) -> bool:
@@ -71,7 +110,20 @@ def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
             yield Finding(resource, where, "missing: the rule admits every address")
         for number, peer in enumerate(listed(peers)):
             cidrs.append(((*where, number, "ipBlock", "cidr"), look(peer, "ipBlock", "cidr")))
+            if _is_every_pod(peer):
+                yield Finding(resource, (*where, number, "namespaceSelector"), "admits the pods of all namespaces")
     yield from _admitted(resource, path, cidrs)
+
+
+def _is_every_pod(peer: object) -> bool:
+    """Return True for a peer that is any pod of any namespace, however its selectors are written."""
+    pods = look(peer, "podSelector")
+    return _is_any(look(peer, "namespaceSelector"), _ANY_NAMESPACE) and (pods is None or _is_any(pods, {}))
+
+
+def _is_any(selector: object, labels: Mapping[str, str]) -> bool:
+    known = isinstance(selector, Mapping) and UNKNOWN not in listed(selector.get("matchExpressions"))
+    return known and not look(selector, "matchLabels") and selects(selector, labels)
 
 
 def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
@@ -87,11 +139,12 @@ def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, ob
 
 PUBLIC_LOGINS = ResourcePolicy(
     name="public-logins",
-    description="Nothing admits the whole internet without a reason.",
+    description="Nothing admits the whole internet, or all pods of Kubernetes, without a reason.",
     violated_by="`login.allowed_sources` or `rest.allowed_sources` with `0.0.0.0/0`; a load balancer without "
-    "`loadBalancerSourceRanges`; a Service with `externalIPs`; a NetworkPolicy that admits every address, including "
-    "by several ranges together",
-    cure="List the addresses of your users: login.allowed_sources, rest.allowed_sources.",
+    "`loadBalancerSourceRanges` that no annotation makes internal; a Service with `externalIPs`; a NetworkPolicy that "
+    "admits every address, including by several ranges together, or the pods of all namespaces",
+    cure="List the addresses of your users: login.allowed_sources, rest.allowed_sources; in your own objects, "
+    "loadBalancerSourceRanges or a NetworkPolicy's ranges and namespaces.",
     levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("network", "security"),
@@ -99,24 +152,59 @@ PUBLIC_LOGINS = ResourcePolicy(
 )
 
 
-def _open_egress(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    if not (resource.is_kubernetes and resource.kind == "NetworkPolicy"):
-        return
-    selected = look(resource.props, "spec", "podSelector", "matchLabels", COMPONENT_LABEL)
-    if selected == _POPULATE and resource.is_made_by(CLUSTER_PART, suffix=f"-network-{_POPULATE}"):
-        return
-    path = ("spec", "egress")
-    rules = look(resource.props, *path)
+def _open_egress(
+    resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings
+) -> Iterator[Finding]:
+    for resource in _network_policies(resources):
+        yield from _open_alone(resource)
+    whole = [
+        resource for resource in _network_policies(patched(resources)) if not is_everything(_networks_of(resource))
+    ]
+    for resource in whole:
+        labels = look(resource.props, *_PODS, "matchLabels")
+        if _networks_of(resource) and labels is not UNKNOWN:
+            same = (
+                other
+                for other in whole
+                if other.namespace == resource.namespace and selects(look(other.props, *_PODS), mapped(labels))
+            )
+            if is_everything([part for other in same for part in _networks_of(other)]):
+                text = f"{_EVERYTHING}, together with the other NetworkPolicies of these pods"
+                yield Finding(resource, _EGRESS, text)
+
+
+def _network_policies(resources: Sequence[ResourceView]) -> list[ResourceView]:
+    """Return the NetworkPolicies, without that of the Job that may copy from any address."""
+    return [
+        resource
+        for resource in resources
+        if resource.is_kubernetes and resource.kind == "NetworkPolicy" and not _is_of_part(resource, _POPULATE)
+    ]
+
+
+def _is_of_part(resource: ResourceView, component: str) -> bool:
+    """Return True for a cluster's own NetworkPolicy of a component's pods."""
+    selected = look(resource.props, *_PODS, "matchLabels", COMPONENT_LABEL)
+    return bool(selected == component) and resource.is_made_by(CLUSTER_PART, suffix=f"-network-{component}")
+
+
+def _open_alone(resource: ResourceView) -> Iterator[Finding]:
+    rules = look(resource.props, *_EGRESS)
     if rules is UNKNOWN:
-        yield not_known(resource, path)
+        yield not_known(resource, _EGRESS)
     found: dict[str, Finding] = {}
     for index, rule in enumerate(listed(rules)):
-        for finding in _open_rule(resource, (*path, index), rule):
+        for finding in _open_rule(resource, (*_EGRESS, index), rule):
             found.setdefault(finding.text, finding)  # one word gives ranges of both IPv4 and IPv6
-    blocks = [look(peer, "ipBlock") for rule in listed(rules) for peer in listed(look(rule, "to"))]
-    if is_everything([part for block in blocks for part in _opened(block)]):
-        found.setdefault(_EVERYTHING, Finding(resource, path, _EVERYTHING))
+    if is_everything(_networks_of(resource)):
+        found.setdefault(_EVERYTHING, Finding(resource, _EGRESS, _EVERYTHING))
     yield from found.values()
+
+
+def _networks_of(resource: ResourceView) -> list[Network]:
+    """Return the networks that all rules of a NetworkPolicy open together."""
+    peers = (peer for rule in listed(look(resource.props, *_EGRESS)) for peer in listed(look(rule, "to")))
+    return [part for peer in peers for part in _opened(look(peer, "ipBlock"))]
 
 
 def _opened(block: object) -> list[Network]:
@@ -129,7 +217,7 @@ def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Fin
     peers = look(rule, "to")
     if UNKNOWN in (rule, peers):
         yield not_known(resource, path)
-    elif not peers and not _asks_names(listed(look(rule, "ports"))):
+    elif not peers and not _asks_names(listed(look(rule, "ports"))) and not _asks_database(resource, rule):
         yield Finding(resource, (*path, "to"), "missing: the rule opens all addresses")
     for number, peer in enumerate(listed(peers)):
         yield from _open_block(resource, (*path, "to", number, "ipBlock"), look(peer, "ipBlock"))
@@ -137,6 +225,13 @@ def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Fin
 
 def _asks_names(ports: Sequence[object]) -> bool:
     return bool(ports) and all(look(port, "port") in DNS_PORTS and look(port, "endPort") is None for port in ports)
+
+
+def _asks_database(resource: ResourceView, rule: object) -> bool:
+    """Return True for slurmdbd's rule of one port: no user's program runs in its pod."""
+    ports = listed(look(rule, "ports"))
+    is_one = len(ports) == 1 and look(ports[0], "port") == (look(ports[0], "endPort") or look(ports[0], "port"))
+    return is_one and look(ports[0], "port") is not None and _is_of_part(resource, _ACCOUNTING)
 
 
 def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[Finding]:
@@ -151,13 +246,14 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
         yield Finding(resource, path, "opens link-local addresses, where clouds have their metadata services")
 
 
-OPEN_EGRESS = ResourcePolicy(
+OPEN_EGRESS = StackPolicy(
     name="open-egress",
     description="Pods do not reach every address without a reason.",
     violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0` or parts of it, or "
-    "link-local addresses; half of the internet with half of a private range, in any CIDRs; a NetworkPolicy whose "
-    "egress names no destinations",
-    cure="Name the destinations: network.egress: [internet, cluster, 10.20.0.0/16].",
+    "link-local addresses; half of the internet with half of a private range, in any CIDRs and NetworkPolicies; a "
+    "NetworkPolicy whose egress names no destinations",
+    cure="Name the destinations: in a cluster network.egress: [internet, cluster, 10.20.0.0/16], in another "
+    "NetworkPolicy ranges or selectors under egress[].to.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.MEDIUM,
     tags=("network", "security"),

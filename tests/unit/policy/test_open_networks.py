@@ -89,6 +89,77 @@ def test_egress_reaches_named_addresses(rule: dict[str, Any], path: list[str]) -
     assert paths(OPEN_EGRESS, network_policy(egress=[rule])) == path
 
 
+def accounting(*ports: Any) -> ResourceView:
+    """The NetworkPolicy of slurmdbd, whose database is at any address."""
+    spec = {
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "accounting"}},
+        "egress": [{"ports": [*ports]}],
+    }
+    return below("SlurmCluster", replace(network_policy(**spec), name="hpc-network-accounting"))
+
+
+def test_slurmdbd_reaches_a_database_elsewhere_by_one_port() -> None:
+    assert paths(OPEN_EGRESS, accounting({"port": 3306})) == []
+    assert paths(OPEN_EGRESS, replace(accounting({"port": 3306}), name="other")) == ["spec.egress[0].to"]
+    more: list[list[Any]] = [[], [{}], [{"port": 3306, "endPort": 65535}], [{"port": 3306}, {"port": 443}]]
+    for ports in more:
+        assert paths(OPEN_EGRESS, accounting(*ports)) == ["spec.egress[0].to"]
+
+
+def test_network_policies_of_the_same_pods_open_their_ranges_together() -> None:
+    internet, private = {"to": [block("0.0.0.0/0", *PRIVATE)]}, {"to": [block("10.0.0.0/8")]}
+    web, other = {"podSelector": {"matchLabels": {"app": "web"}}}, {"podSelector": {"matchLabels": {"app": "other"}}}
+    one = network_policy(**web, egress=[internet])
+    assert paths(OPEN_EGRESS, one, network_policy(**web, egress=[private])) == ["spec.egress", "spec.egress"]
+    assert paths(OPEN_EGRESS, one, network_policy(podSelector={}, egress=[private])) == ["spec.egress"]
+    assert paths(OPEN_EGRESS, one, network_policy(**other, egress=[private])) == []
+    everything = network_policy(**web, egress=[{"to": [block("0.0.0.0/0")]}])
+    assert paths(OPEN_EGRESS, one, everything) == ["spec.egress[0].to[0].ipBlock"], "what is open anyway is named once"
+
+
+@pytest.mark.parametrize(
+    ("peer", "admits_all"),
+    [
+        ({"namespaceSelector": {}}, True),
+        ({"namespaceSelector": {"matchLabels": {}}, "podSelector": {}}, True),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]}},
+            True,
+        ),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]}}, True),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a"]}]}}, False),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, False),
+        ({"namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "prometheus"}}}, False),
+        ({"podSelector": {}}, False),
+        ({"namespaceSelector": UNKNOWN}, False),
+    ],
+)
+def test_a_network_policy_admits_named_namespaces(peer: dict[str, Any], admits_all: bool) -> None:
+    found = paths(PUBLIC_LOGINS, network_policy(ingress=[{"from": [peer]}]))
+    assert found == (["spec.ingress[0].from[0].namespaceSelector"] if admits_all else [])
+
+
+@pytest.mark.parametrize(
+    ("annotations", "internal"),
+    [
+        ({"service.beta.kubernetes.io/aws-load-balancer-scheme": "internal"}, True),
+        ({"networking.gke.io/load-balancer-type": "Internal"}, True),
+        ({"service.beta.kubernetes.io/azure-load-balancer-internal": "false"}, False),
+        (
+            {
+                "service.beta.kubernetes.io/aws-load-balancer-internal": "true",
+                "service.beta.kubernetes.io/aws-load-balancer-scheme": "internet-facing",
+            },
+            False,
+        ),
+    ],
+)
+def test_a_load_balancer_inside_a_network_needs_no_ranges(annotations: dict[str, str], internal: bool) -> None:
+    props = {**balancer(None).props, "metadata": {"annotations": annotations}}
+    found = paths(PUBLIC_LOGINS, an_object("core/v1:Service", props))
+    assert found == ([] if internal else ["spec.loadBalancerSourceRanges"])
+
+
 def test_a_range_in_an_annotation_is_one() -> None:
     key = "service.beta.kubernetes.io/load-balancer-source-ranges"
     for ranges, found in (
