@@ -21,6 +21,9 @@ from soperator_pulumi.operations.progress import MachineClock, report
 
 _FINGERPRINT_DIGITS = 12
 
+KEYS_BEFORE = "keys_before"
+"""Input with the recorded keys, for policies, which see inputs but no state."""
+
 
 class KeyKind(StrEnum):
     """Kind of a key, and its name in messages."""
@@ -54,16 +57,22 @@ def key_fingerprint(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
+def with_keys_before(olds: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with the recorded keys as `keys_before`; a new cluster has no such input."""
+    before = olds.get("keys")
+    return {**news} if before is None else {**news, KEYS_BEFORE: before}
+
+
 class KeysInUseProvider(PinnedProvider):
     """Make daemons use new keys. Delete removes nothing."""
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
-        """Fill in the fingerprints of keys in the user's own Secrets, so that previews know them.
+        """Add the previous keys, and the fingerprints of keys in the user's own Secrets, so that previews know them.
 
         A live cluster without a recorded resource was created by an earlier release, whose states show generated keys:
         the check reports such keys.
         """
-        checked = super().check(olds, news)
+        checked = super().check(olds, with_keys_before(olds, news))
         given: list[dict[str, Any]] = checked.inputs["keys"]
         own = [key for key in given if not key.get("fingerprint")]
         try:

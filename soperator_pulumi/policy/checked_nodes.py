@@ -4,49 +4,64 @@ import json
 from collections.abc import Iterator, Sequence
 
 from soperator_pulumi.policy.companions import running_cron_jobs, stateful_sets, without_companion
-from soperator_pulumi.policy.definition import (
-    Circumstances,
-    Finding,
-    PolicySettings,
-    ResourcePolicy,
-    StackPolicy,
-    not_known,
-)
+from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, look, mapped
 from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.render.layout import HOOKS_FILE
+from soperator_pulumi.spec.gpus import Vendor
+from soperator_pulumi.spec.health_checks import DEFAULTS, Needs
 
 _CONFIG_MAP = "health"
 _DRAINING = ("drain", "drain_and_replace")
+_OF_GPUS = {name.value for name, check in DEFAULTS.items() if check.needs in {Needs.NVIDIA, Needs.WHOLE_GPUS}}
 
 
-def _draining(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    if not resource.acts_as("ConfigFiles") or resource.input("name") != _CONFIG_MAP:
-        return
-    files = resource.input("files")
-    if files is UNKNOWN:
-        yield not_known(resource, ("files",))
-        return
-    for name, text in mapped(files).items():
-        node_set = name.removesuffix(".json")
-        if name in {node_set, HOOKS_FILE}:
+def _draining(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    with_gpus = {*_of_nvidia(resources)}
+    for resource in resources:
+        if not resource.acts_as("ConfigFiles") or resource.input("name") != _CONFIG_MAP:
             continue
-        if not isinstance(text, str):
-            yield not_known(resource, ("files", name))
-        elif not _drains(text):
-            yield Finding(
-                resource, ("files", name), f'no quick check drains nodes of "{node_set}": jobs land on bad nodes'
-            )
+        files = resource.input("files")
+        if files is UNKNOWN:
+            yield not_known(resource, ("files",))
+        for name, text in mapped(files).items():
+            node_set = name.removesuffix(".json")
+            if name in {node_set, HOOKS_FILE}:
+                continue
+            if not isinstance(text, str):
+                yield not_known(resource, ("files", name))
+            elif not (found := _drains(text)):
+                yield Finding(
+                    resource, ("files", name), f'no quick check drains nodes of "{node_set}": jobs land on bad nodes'
+                )
+            elif (resource.namespace, node_set) in with_gpus and not found & _OF_GPUS:
+                yield Finding(
+                    resource, ("files", name), f'no check of GPUs drains nodes of "{node_set}": jobs land on bad GPUs'
+                )
 
 
-def _drains(text: str) -> bool:
-    """Return True if at least one check in a node set's settings drains."""
+def _of_nvidia(resources: Sequence[ResourceView]) -> Iterator[tuple[object, object]]:
+    """Yield namespace and name of the node sets whose pods have GPUs of NVIDIA: there are checks of no others."""
+    for resource in stateful_sets(resources, "NodeSet"):
+        limits = (
+            limit
+            for pod in pods_of(resource)
+            for _, container in pod.containers()
+            for limit in mapped(look(container, "resources", "limits"))
+        )
+        if any(limit.startswith(f"{Vendor.NVIDIA}/") for limit in limits):
+            yield resource.namespace, look(resource.props, "metadata", "name")
+
+
+def _drains(text: str) -> frozenset[str]:
+    """Return the names of the checks in a node set's settings that drain."""
     try:
         checks = mapped(mapped(json.loads(text)).get("checks"))
     except ValueError:
-        return False
-    return any(look(check, "action") in _DRAINING for check in checks.values())
+        return frozenset()
+    return frozenset(name for name, check in checks.items() if look(check, "action") in _DRAINING)
 
 
 def _measured(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -57,11 +72,11 @@ def _measured(resources: Sequence[ResourceView], _run: Circumstances, _settings:
         )
 
 
-HEALTH_CHECKS = ResourcePolicy(
+HEALTH_CHECKS = StackPolicy(
     name="health-checks",
-    description="In every node set, quick checks drain bad nodes.",
-    violated_by="`health.enabled: false`; a node set whose checks are all off, or only log",
-    cure="Leave health at its default, or give some of health.checks the action drain.",
+    description="In every node set, quick checks drain bad nodes, and those of GPUs nodes with bad GPUs.",
+    violated_by="`health.enabled: false`; a node set whose checks, or whose checks of GPUs, are all off, or only log",
+    cure="Leave health at its default, or give some of health.checks the action drain, checks of GPUs among them.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("monitoring",),

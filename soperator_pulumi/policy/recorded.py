@@ -22,6 +22,7 @@ from typing import Any
 
 from pulumi.output import Unknown
 
+from soperator_pulumi.lifecycle.keys_in_use import with_keys_before
 from soperator_pulumi.lifecycle.node_drain import with_replicas_before
 from soperator_pulumi.lifecycle.removed_node_sets import with_removed
 from soperator_pulumi.policy.definition import AnyPolicy, Circumstances, Edit, ResourcePolicy, StackPolicy
@@ -160,7 +161,11 @@ def _view(recorded: Recorded, former: Recorded | None, parent: str) -> ResourceV
 
 def _checked(view: ResourceView, olds: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the inputs together with those that a provider's check carries over from before."""
-    for kind, check in (("NodeDrain", with_replicas_before), ("RemovedNodeSets", with_removed)):
+    for kind, check in (
+        ("KeysInUse", with_keys_before),
+        ("NodeDrain", with_replicas_before),
+        ("RemovedNodeSets", with_removed),
+    ):
         if view.acts_as(kind):
             return check(olds, {**view.props})
     return view.props

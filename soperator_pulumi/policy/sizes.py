@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import WithJsonSchema
 
 from soperator_pulumi.errors import SpecError
+from soperator_pulumi.policy.cluster_settings import SLURM_CONF, conf_of, lowered
 from soperator_pulumi.policy.definition import (
     Circumstances,
     Finding,
@@ -64,6 +65,8 @@ class DrainSettings(PolicySettings):
 
     minimum_timeout: Annotated[Duration, WithJsonSchema({"type": "string"})] = timedelta(minutes=10)
     """Least time that running jobs get. Default: `10m`."""
+    minimum_before_requeue: Annotated[Duration, WithJsonSchema({"type": "string"})] = timedelta(hours=1)
+    """Least time that running jobs get before a requeue, which repeats their work. Default: `1h`."""
 
 
 def _drains(resource: ResourceView, _run: Circumstances, settings: DrainSettings) -> Iterator[Finding]:
@@ -73,15 +76,18 @@ def _drains(resource: ResourceView, _run: Circumstances, settings: DrainSettings
     elif isinstance(drain, DrainSpec):
         if not drain.wait:
             yield Finding(resource, ("policy", "wait"), "got false, needs true: a scale-down must wait for jobs")
-        if drain.timeout < settings.minimum_timeout:
-            got, least = duration_text(drain.timeout), duration_text(settings.minimum_timeout)
+        requeues = drain.on_timeout is OnTimeout.REQUEUE
+        needed = max(settings.minimum_timeout, settings.minimum_before_requeue if requeues else timedelta())
+        if drain.timeout < needed:
+            got, least = duration_text(drain.timeout), duration_text(needed)
             yield Finding(resource, ("policy", "timeout"), f"got {got}, needs {least} or more for running jobs")
 
 
 DRAIN_POLICIES = ResourcePolicy(
     name="drain-policies",
     description="Every node set has a drain policy that waits for jobs.",
-    violated_by="`drain.wait: false`, or `drain.timeout` below `minimum_timeout`",
+    violated_by="`drain.wait: false`; `drain.timeout` below `minimum_timeout`, or below `minimum_before_requeue` with "
+    "`on_timeout: requeue`",
     cure="Set drain.wait to true, and raise drain.timeout in the node set.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
@@ -92,6 +98,7 @@ DRAIN_POLICIES = ResourcePolicy(
 
 
 def _cancels(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    yield from _preempts(resource)
     drain = _drain_of(resource)
     if drain is UNKNOWN:
         yield not_known(resource, ("policy",))
@@ -102,11 +109,23 @@ def _cancels(resource: ResourceView, _run: Circumstances, _settings: PolicySetti
             yield Finding(resource, ("policy", "not_requeueable"), 'got "cancel", needs "abort"')
 
 
+def _preempts(resource: ResourceView) -> Iterator[Finding]:
+    if resource.acts_as("ConfigFiles") and look(resource.props, *SLURM_CONF) is UNKNOWN:
+        yield not_known(resource, SLURM_CONF)
+    if (conf := conf_of(resource, SLURM_CONF)) is None:
+        return
+    for settings in (conf.parameters, *conf.rows("PartitionName").values()):
+        if "cancel" in lowered(settings).get("preemptmode", "").split(","):
+            yield Finding(resource, SLURM_CONF, 'PreemptMode: got "CANCEL", needs "REQUEUE", "SUSPEND" or "OFF"')
+            return
+
+
 CANCELLED_JOBS = ResourcePolicy(
     name="cancelled-jobs",
-    description="No drain cancels jobs without a reason.",
-    violated_by="`drain.on_timeout: cancel`, or `requeue` with `not_requeueable: cancel`",
-    cure="Choose another value in the node set's drain.",
+    description="Neither a drain nor a job of higher priority cancels jobs without a reason.",
+    violated_by="`drain.on_timeout: cancel`, or `requeue` with `not_requeueable: cancel`; `PreemptMode: CANCEL` in "
+    "`slurm.extra` or in a partition's options",
+    cure="Choose another value in the node set's drain, in slurm.extra or in the partition's options.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("jobs",),
@@ -220,6 +239,9 @@ _SCALED = ("spec", "scaleTargetRef")
 
 _STRATEGY = ("spec", "updateStrategy", "type")
 
+_GRACE = 30
+"""Least time in seconds for a pod to end: Kubernetes' default, and the least that `drain.grace` takes."""
+
 
 def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     drains = {
@@ -229,6 +251,7 @@ def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings
     }
     path = ("spec", "replicas")
     for resource in resources:
+        yield from _killed(resource)
         scaled = (str(resource.namespace), str(look(resource.props, *_SCALED, "name")))
         if resource.is_kubernetes and scaled in drains:
             yield Finding(
@@ -256,12 +279,27 @@ def _restarts(resource: ResourceView) -> Iterator[Finding]:
         yield Finding(resource, _STRATEGY, 'needs "OnDelete": Kubernetes would recreate pods with running jobs')
 
 
+def _killed(resource: ResourceView) -> Iterator[Finding]:
+    """Yield the times that are too short for the pods of a cluster to end their work."""
+    path = ("spec", "template", "spec", "terminationGracePeriodSeconds")
+    seconds = whole_number(look(resource.props, *path))
+    if (
+        resource.kind == "StatefulSet"
+        and seconds is not None
+        and seconds < _GRACE
+        and (resource.is_ours or resource.is_patch)
+    ):
+        yield Finding(
+            resource, path, f"got {seconds}, needs {_GRACE} or more: Kubernetes would kill the pod at its work"
+        )
+
+
 UNDRAINED_NODES = StackPolicy(
     name="undrained-nodes",
     description="Nodes leave a node set, and are recreated, only after they were drained.",
     violated_by="a transformation or a patch that lowers the `replicas` of a node set's StatefulSet, or changes its "
-    "`updateStrategy`; an autoscaler that scales it",
-    cure="Set node_sets[].replicas: then the NodeDrain drains the nodes first.",
+    "`updateStrategy`; an autoscaler that scales it; `terminationGracePeriodSeconds` below 30 in a pod of a cluster",
+    cure="Leave the StatefulSet as it is, and set node_sets[].replicas, which drains first, and drain.grace.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("jobs", "availability"),

@@ -236,9 +236,11 @@ VIOLATING: dict[str, Violating] = {
     "login-replicas": Violating(a_cluster(login={"replicas": 1})),
     "drain-policies": Violating(with_node_set(drain={"wait": False})),
     "cancelled-jobs": Violating(with_node_set(drain={"on_timeout": "cancel"})),
+    "slurm-settings": Violating(a_cluster(slurm={"constrain": "none"})),
     "scale-down": Violating(of_sizes(cpu=2, large=40), before=of_sizes(cpu=8, large=40)),
     "cluster-scale-down": Violating(of_sizes(cpu=1, large=1), before=of_sizes(cpu=2, large=2)),
     "undrained-nodes": Violating(a_cluster_whose_nodes_leave_undrained),
+    "nodes-in-service": Violating(with_node_set(max_unready="100%")),
     "driver-upgrades": Violating(a_driver_that_upgrades),
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})

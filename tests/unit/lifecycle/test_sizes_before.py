@@ -1,9 +1,10 @@
-"""Sizes before a change, which the checks of providers add to the inputs: policies judge inputs, and see no state."""
+"""Sizes and keys before a change, which checks of providers add to the inputs: policies judge inputs, not state."""
 
 from typing import Any
 
 import pytest
 
+from soperator_pulumi.lifecycle.keys_in_use import with_keys_before
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider, with_replicas_before
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider, with_removed
 
@@ -32,3 +33,9 @@ def test_node_sets_that_left_the_spec_come_with_the_sizes_that_they_had() -> Non
 def test_a_state_without_sizes_adds_nothing(olds: dict[str, Any]) -> None:
     assert with_removed(olds, REMOVED) == REMOVED
     assert with_replicas_before(olds, DRAIN) == DRAIN
+
+
+def test_the_keys_before_are_those_of_the_inputs_before() -> None:
+    olds, news = {**COMMON, "keys": ["old"], "keys_before": ["older"]}, {**COMMON, "keys": ["new"]}
+    assert with_keys_before(olds, news) == {**news, "keys_before": ["old"]}
+    assert with_keys_before({}, news) == news

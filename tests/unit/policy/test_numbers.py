@@ -105,6 +105,15 @@ def test_a_drain_policy_waits_long_enough() -> None:
     assert paths(DRAIN_POLICIES, drain(policy={"wait": UNKNOWN}), unknown=True) == ["policy"]
 
 
+def test_jobs_have_longer_before_a_requeue() -> None:
+    assert paths(DRAIN_POLICIES, drain(policy={"timeout": "10m", "on_timeout": "requeue"})) == ["policy.timeout"]
+    assert paths(DRAIN_POLICIES, drain(policy={"timeout": "10m", "on_timeout": "abort"})) == []
+    requeue = drain(policy={"timeout": "1h", "on_timeout": "requeue"})
+    assert paths(DRAIN_POLICIES, requeue) == []
+    assert paths(DRAIN_POLICIES, requeue, minimum_before_requeue="2h") == ["policy.timeout"]
+    assert paths(DRAIN_POLICIES, requeue, minimum_timeout="2h") == ["policy.timeout"]
+
+
 def test_a_drain_policy_cancels_no_job() -> None:
     assert paths(CANCELLED_JOBS, drain(policy={"on_timeout": "cancel"})) == ["policy.on_timeout"]
     requeue = {"on_timeout": "requeue", "not_requeueable": "cancel"}
