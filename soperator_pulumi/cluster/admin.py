@@ -25,6 +25,9 @@ TREE_DIRECTORIES = ("etc", "opt", "root", "srv", "usr", "var")
 """Directories of the tree, mounted at the same paths: the image has none of them. The pod's root is writable for the
 links that most distributions have (`/bin`, `/lib`)."""
 
+_TEMPORARY_SIZE = "64Gi"
+"""Size of /tmp: several times what the largest installers unpack there, some 10 GiB for CUDA's."""
+
 _RESOURCES = PodResources(requests=ResourceAmounts(cpu="50m", memory="128Mi"), limits=ResourceAmounts(memory="4Gi"))
 
 
@@ -88,5 +91,5 @@ def _mounts(parts: Parts) -> list[Mount]:
         *(mounts.claim("jail", claim, f"/{name}", f"{tree}/{name}") for name in TREE_DIRECTORIES),
         mounts.claim("jail", claim, layout.ADMIN_TREE, tree),
         mounts.claim("jail", claim, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        mounts.scratch("tmp", layout.TEMPORARY_DIR),
+        mounts.scratch("tmp", layout.TEMPORARY_DIR, _TEMPORARY_SIZE),
     ]

@@ -37,6 +37,7 @@ from soperator_pulumi.cluster.containers import (
     users_sidecar,
 )
 from soperator_pulumi.cluster.daemon import create_daemon
+from soperator_pulumi.cluster.identity import account_name, create_service_account
 from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import SKIP_AWAIT, Scope
@@ -90,6 +91,7 @@ class LoginNodes(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:LoginNodes", name, {}, opts)
         own, login, keys = scope.within(self), parts.spec.login, parts.keys
+        accounts = create_service_account(name, own, "login", login)
         self.stateful_set, self.ready = create_daemon(
             name,
             own,
@@ -99,6 +101,7 @@ class LoginNodes(pulumi.ComponentResource):
             replicas=login.replicas,
             parallel=True,
             annotations=version_mark(parts.spec),
+            depends_on=accounts,
         )
         self.service = _service(name, own, login)
         self.endpoint = _endpoint(self.service)
@@ -153,6 +156,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
         ),
         sidecars=[users],
         affinity=_apart(scope),
+        service_account=account_name(spec.login, "login"),
     )
 
 

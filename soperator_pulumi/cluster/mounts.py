@@ -1,9 +1,9 @@
 """Volumes, their places in containers, submounts and temporary directories.
 
 /tmp and /dev/shm of a pod are in memory and of a size, so that filling them hurts nobody else. A directory on the
-machine's disk has no size: who fills it fills the machine, and with a `sizeLimit` the kubelet ends the pod, slurmd and
-all jobs with it. A file system in memory refuses to grow. Its content counts as memory of the job that wrote it where
-jobs are constrained, else of the pod. A submount at the same path replaces either directory.
+machine's disk is no place for them: who fills it fills the machine, and with a `sizeLimit` the kubelet ends the pod,
+slurmd and all jobs with it. A file system in memory refuses to grow. Its content counts as memory of the job that wrote
+it where jobs are constrained, else of the pod. A submount at the same path replaces either directory.
 """
 
 import hashlib
@@ -129,9 +129,11 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)
 
 
-def with_submounts(defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole) -> list[Mount]:
-    """Return the mounts of a role, with submounts in place of defaults at the same path."""
-    ours = [_mount(submount) for submount in submounts(spec, role)]
+def with_submounts(
+    defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, node_set: str | None = None
+) -> list[Mount]:
+    """Return the mounts of a role, or of one node set, with submounts in place of defaults at the same path."""
+    ours = [_mount(submount) for submount in submounts(spec, role, node_set)]
     replaced = {mount.path for mount in ours}
     return [*(mount for mount in defaults if mount.path not in replaced), *ours]
 
@@ -168,6 +170,15 @@ def worker_memory_mib(node_set: NodeSetSpec) -> int:
 def login_memory_mib(resources: PodResources) -> int:
     """Return the memory of a login pod in MiB."""
     return _mib(resources.limits.memory) if resources.limits.memory else _UNLIMITED_MIB
+
+
+def spool_mib(node_set: NodeSetSpec) -> int:
+    """Return the size of slurmd's spool in MiB: 1 GiB, and the script of a job for every CPU twice.
+
+    Root alone writes there: scripts, of 4 MiB at most unless `max_script_size` says otherwise, of running and of
+    suspended jobs (`max_script_size`, `SlurmdSpoolDir` and `PreemptMode=SUSPEND` in slurm.conf(5)).
+    """
+    return _MIB_PER_GIB + 2 * 4 * node_set.cpus
 
 
 def _mib(quantity: str) -> int:

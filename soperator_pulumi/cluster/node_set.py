@@ -12,6 +12,7 @@ from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster.daemon import create_disruption_budget
+from soperator_pulumi.cluster.identity import create_service_account
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, Parts, pod_template
 from soperator_pulumi.cluster.scope import DELETE_BEFORE_REPLACE, FORCED, NOT_AWAITED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark
@@ -69,6 +70,7 @@ class NodeSet(pulumi.ComponentResource):
         identity = _identity(own, node_set)
         policy = node_set.drain.model_dump(mode="json")
         self.topology = _topology(name, own, node_set)
+        accounts = create_service_account(name, own, "worker", node_set, node_set.name)
         self.drain = NodeDrain(
             f"{name}-drain",
             cluster=cluster,
@@ -101,7 +103,7 @@ class NodeSet(pulumi.ComponentResource):
                 selector=LabelSelectorArgs(match_labels=cluster.selector),
                 template=pod_template(own, parts, worker_role(parts, node_set, own.owner)),
             ),
-            opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain, *filter(None, [self.topology])]),
+            opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain, *filter(None, [self.topology]), *accounts]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "worker", node_set.name)
         recorded = cluster.pinned(self.drain.namespace_uid)

@@ -7,6 +7,7 @@ from typing import cast
 from pulumi_kubernetes.core.v1 import (
     AffinityArgs,
     ContainerArgs,
+    HostAliasArgs,
     LocalObjectReferenceArgs,
     PodDNSConfigArgs,
     PodSecurityContextArgs,
@@ -15,8 +16,9 @@ from pulumi_kubernetes.core.v1 import (
     SeccompProfileArgs,
     SysctlArgs,
     TolerationArgs,
+    TopologySpreadConstraintArgs,
 )
-from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgs, ObjectMetaArgs
 
 from soperator_pulumi.cluster.containers import munged
 from soperator_pulumi.cluster.mounts import Mount
@@ -25,6 +27,7 @@ from soperator_pulumi.cluster.secrets import Keys
 from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.scheduling import Scheduled
+from soperator_pulumi.spec.user_pods import UserPods
 
 NODES_SERVICE = "nodes"
 """Headless Service by which Slurm's pods resolve each other's short names."""
@@ -72,7 +75,8 @@ class Role:
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Further annotations of the pods."""
     service_account: str | None = None
-    """Name of the ServiceAccount of the pods. None for that of the namespace. No token is mounted for either."""
+    """Name of the ServiceAccount of the pods. None for that of the namespace. No token of the API is mounted for
+    either."""
 
 
 def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
@@ -81,8 +85,11 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
     sidecar, sidecar_mounts = munged(
         spec, parts.keys.munge, guaranteed=role.guaranteed, has_jobs=role.component == "worker"
     )
+    users = role.scheduling if isinstance(role.scheduling, UserPods) else UserPods()
+    metadata = pod_metadata(scope, role.component, role.node_set, {**users.annotations, **role.annotations})
+    metadata.labels = {**scope.pod_labels(role.component, role.node_set), **users.labels}
     return PodTemplateSpecArgs(
-        metadata=pod_metadata(scope, role.component, role.node_set, role.annotations),
+        metadata=metadata,
         spec=pod_spec(
             spec,
             role.scheduling,
@@ -97,8 +104,22 @@ def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
             taints=role.taints,
             runtime_class=role.runtime_class,
             service_account=role.service_account,
+            spread=_spread(users, scope.selector(role.component, role.node_set)),
+            host_aliases=[HostAliasArgs(ip=alias.ip, hostnames=[*alias.hostnames]) for alias in users.host_aliases],
         ),
     )
+
+
+def _spread(pods: UserPods, selector: Mapping[str, str]) -> list[TopologySpreadConstraintArgs]:
+    return [
+        TopologySpreadConstraintArgs(
+            topology_key=spread.topology_key,
+            max_skew=spread.max_skew,
+            when_unsatisfiable=spread.when_unsatisfiable,
+            label_selector=LabelSelectorArgs(match_labels=selector),
+        )
+        for spread in pods.topology_spread
+    ]
 
 
 def pod_metadata(
@@ -125,6 +146,8 @@ def pod_spec(
     taints: Sequence[str] = (),
     runtime_class: str | None = None,
     service_account: str | None = None,
+    spread: Sequence[TopologySpreadConstraintArgs] = (),
+    host_aliases: Sequence[HostAliasArgs] = (),
 ) -> PodSpecArgs:
     """Return the specification of a pod, without a token and without an `fsGroup`.
 
@@ -150,6 +173,8 @@ def pod_spec(
         runtime_class_name=runtime_class,
         affinity=_affinity(scheduling) or affinity,
         priority_class_name=scheduling.priority_class,
+        topology_spread_constraints=[*spread] or None,
+        host_aliases=[*host_aliases] or None,
     )
 
 

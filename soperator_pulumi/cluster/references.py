@@ -21,7 +21,7 @@ def references(spec: ClusterSpec) -> list[Reference]:
     The platform creates or has checked those that it offers: a preview of both together does not find them yet.
     """
     offered = _offered(spec.platform)
-    every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_custom_kinds(spec)]
+    every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_service_accounts(spec), *_custom_kinds(spec)]
     return [each for each in every if (each["kind"], each["name"]) not in offered]
 
 
@@ -99,6 +99,18 @@ def _priority_classes(spec: ClusterSpec) -> Iterator[Reference]:
     for path, role in roles:
         if role.priority_class is not None:
             yield _reference(f"{path}.priority_class", "PriorityClass", role.priority_class)
+
+
+def _service_accounts(spec: ClusterSpec) -> Iterator[Reference]:
+    """Yield the ServiceAccounts that the cluster does not create."""
+    named = [("login", "login", spec.login.service_account)]
+    named += [
+        (f"node_sets[{index}]", node_set.name, node_set.service_account)
+        for index, node_set in enumerate(spec.node_sets)
+    ]
+    for path, default, account in named:
+        if account is not None and not account.create:
+            yield _reference(f"{path}.service_account", "ServiceAccount", account.name or default)
 
 
 def _custom_kinds(spec: ClusterSpec) -> Iterator[Reference]:

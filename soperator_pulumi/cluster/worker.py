@@ -30,7 +30,8 @@ from soperator_pulumi.cluster.containers import (
     prepare,
     requirements,
 )
-from soperator_pulumi.cluster.mounts import Mount, temporary_directories, with_submounts, worker_memory_mib
+from soperator_pulumi.cluster.identity import account_name, job_token
+from soperator_pulumi.cluster.mounts import Mount, spool_mib, temporary_directories, with_submounts, worker_memory_mib
 from soperator_pulumi.cluster.pod_template import Parts, Role
 from soperator_pulumi.cluster.worker_scripts import start_command, started_command, stop_command
 from soperator_pulumi.render import layout
@@ -65,6 +66,9 @@ Standard, 4.1)."""
 
 _LOG_DIR = "/var/log/slurm"
 
+_LOG_SIZE = "1Gi"
+"""Size of the directory for logs. slurmd and its steps log to the container's output, and write nothing there."""
+
 _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
 """slurmd's own, closed to users; other empty directories are everybody's."""
 
@@ -79,7 +83,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     """
     spec = parts.spec
     guaranteed = node_set.pod_resources is None
-    places = with_submounts(_mounts(parts, node_set), spec, SubmountRole.WORKER)
+    places = with_submounts(_mounts(parts, node_set), spec, SubmountRole.WORKER, node_set.name)
     added = (
         *JAIL_CAPABILITIES,
         *CGROUP_CAPABILITIES,
@@ -89,7 +93,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         owner,
         node_conf(spec, node_set),
         places,
-        [*jail_binds(spec, SubmountRole.WORKER), f"bind={layout.JOB_FILES}:ro"],
+        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), f"bind={layout.JOB_FILES}:ro"],
         processes=node_set.process_limit,
         lock_memory=node_set.locks_memory,
         containers_mib=spec.containers.writes_mib if spec.containers else None,
@@ -132,6 +136,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         ),
         guaranteed=guaranteed,
         grace_seconds=int(node_set.drain.grace.total_seconds()),
+        service_account=account_name(node_set, node_set.name),
     )
 
 
@@ -156,10 +161,11 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
         *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
-        mounts.scratch("spool", layout.SPOOL_DIR),
-        mounts.scratch("log", _LOG_DIR),
+        mounts.scratch("spool", layout.SPOOL_DIR, f"{spool_mib(node_set)}Mi"),
+        mounts.scratch("log", _LOG_DIR, _LOG_SIZE),
         *_gpu_jobs(parts.spec.hooks, node_set),
         *([mounts.config_files(topology_config_map(node_set), topology)] if node_set.nccl_topology else []),
+        *job_token(node_set),
     ]
 
 

@@ -34,17 +34,24 @@ def active_tree(spec: ClusterSpec) -> str:
     return spec.jail.active or tree_id(spec)
 
 
-def submounts(spec: ClusterSpec, role: SubmountRole) -> tuple[SubmountSpec, ...]:
-    """Return the submounts of a role's pods, in the order of their paths."""
-    return tuple(sorted((each for each in spec.jail.submounts if role in each.roles), key=lambda each: each.path))
+def submounts(spec: ClusterSpec, role: SubmountRole, node_set: str | None = None) -> tuple[SubmountSpec, ...]:
+    """Return the submounts of a role's pods, in the order of their paths.
+
+    Args:
+        spec: The cluster.
+        role: The role.
+        node_set: Name of the node set of workers. Default: all node sets.
+    """
+    chosen = (submount for submount in spec.jail.submounts if submount.is_on(role, node_set))
+    return tuple(sorted(chosen, key=lambda submount: submount.path))
 
 
-def jail_binds(spec: ClusterSpec, role: SubmountRole) -> list[str]:
+def jail_binds(spec: ClusterSpec, role: SubmountRole, node_set: str | None = None) -> list[str]:
     """Return the paths of a pod bound over a tree, as arguments of the plugin and of `jail-login`.
 
     slurmd's spool is not among them: a job sees its own part alone.
     """
-    own = {each.path: each.read_only for each in submounts(spec, role) if each.path != layout.SPOOL_DIR}
+    own = {each.path: each.read_only for each in submounts(spec, role, node_set) if each.path != layout.SPOOL_DIR}
     bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
     return [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
 
@@ -80,13 +87,13 @@ _SCRIPTS = tuple(
 def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
     """Return the directories with the same path in the jail and on a worker's root: True for read-only ones.
 
-    Users may enter no other directory of the worker.
+    Users may enter no other directory of the worker. A directory of some node sets is among them, as slurmctld does not
+    know where a job will run; it is read-only if it is so on all of them.
     """
-    own = {
-        each.path: each.read_only
-        for each in submounts(spec, SubmountRole.WORKER)
-        if each.path != layout.SPOOL_DIR and not any(holds(closed, each.path) for closed in UNREACHABLE)
-    }
+    own: dict[str, bool] = {}
+    for each in submounts(spec, SubmountRole.WORKER):
+        if each.path != layout.SPOOL_DIR and not any(holds(closed, each.path) for closed in UNREACHABLE):
+            own[each.path] = own.get(each.path, True) and each.read_only
     return {**dict.fromkeys(ALWAYS_BOUND, False), **own}
 
 

@@ -59,7 +59,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
         "gpu_type": (gpus.type or "") if gpus else "",
         "memory_mib": _own_memory_mib(node_set),
         "process_limit": node_set.process_limit,
-        "volumes": [*_volumes(spec)],
+        "volumes": [*_volumes(spec, node_set)],
         "jail": layout.ACTIVE_TREE,
         "program": ["/bin/sh", f"{layout.HEALTH_SETTINGS}/{PROGRAM_FILE}"] if health.program else [],
         "smi_seconds": SMI_SECONDS,
@@ -123,9 +123,9 @@ def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict
     }
 
 
-def _volumes(spec: ClusterSpec) -> Iterator[dict[str, Any]]:
+def _volumes(spec: ClusterSpec, node_set: NodeSetSpec) -> Iterator[dict[str, Any]]:
     """Yield the volumes of a worker. A directory of the machine may be a mount of shared storage: it counts as such."""
-    mounted = submounts(spec, SubmountRole.WORKER)
+    mounted = submounts(spec, SubmountRole.WORKER, node_set.name)
     replaced = {each.path for each in mounted}
     for path in (layout.RUN_DIR, layout.SPOOL_DIR, layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR):
         if path not in replaced:

@@ -26,6 +26,7 @@ from soperator_pulumi.spec.platform.storage_systems import StorageSystem
 from soperator_pulumi.spec.scheduling import TaintEffect, TolerationOperator
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.submount import SubmountRole
+from soperator_pulumi.spec.user_pods import Unsatisfiable
 
 
 class SlurmArgs(TypedDict, total=False):
@@ -105,9 +106,53 @@ class ControllerArgs(ScheduledArgs, total=False):
     throttled controller delays every job."""
 
 
+class TopologySpreadArgs(TypedDict):
+    """A constraint of a pod's `topologySpreadConstraints`, which counts the role's own pods."""
+
+    topology_key: str
+    """Label of machines whose values are the places, such as `topology.kubernetes.io/zone`."""
+    max_skew: NotRequired[int]
+    """Largest difference in pods between two places. Default: 1."""
+    when_unsatisfiable: NotRequired[Annotated[str, Unsatisfiable]]
+    """`ScheduleAnyway`: prefer an even spread. `DoNotSchedule`: leave a pod pending rather than uneven. Default:
+    ScheduleAnyway."""
+
+
+class HostAliasArgs(TypedDict):
+    """Names of an address in `/etc/hosts`, of pods, sessions and jobs."""
+
+    ip: str
+    """The address."""
+    hostnames: Sequence[str]
+    """Its names."""
+
+
+class ServiceAccountArgs(TypedDict, total=False):
+    """ServiceAccount of the pods, for the identity that a cloud gives them. It has no rights in Kubernetes."""
+
+    name: str
+    """Name of the ServiceAccount, as policies of the cloud have it. Default: the node set's name, or `login`."""
+    create: bool
+    """Create it. If false, it must exist in the namespace. Default: true."""
+    annotations: Mapping[str, str]
+    """Annotations of the created ServiceAccount that name the cloud's identity, such as `eks.amazonaws.com/role-arn`,
+    `iam.gke.io/gcp-service-account` or `azure.workload.identity/client-id`."""
+
+
 class LoginArgs(ScheduledArgs, total=False):
     """The pods that run sshd."""
 
+    labels: Mapping[str, str]
+    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
+    annotations: Mapping[str, str]
+    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
+    pods."""
+    topology_spread: Sequence[TopologySpreadArgs]
+    """Spread of the pods over zones, racks or machines. Default: none."""
+    host_aliases: Sequence[HostAliasArgs]
+    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
+    service_account: ServiceAccountArgs
+    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
     replicas: int
     """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
     service: Annotated[str, ServiceType]
@@ -153,6 +198,17 @@ class RdmaArgs(TypedDict):
     `vpc.amazonaws.com/efa`."""
     count: NotRequired[int]
     """Number of the resource that every pod requests. Default: one."""
+
+
+class JobTokenArgs(TypedDict):
+    """A token of the pods' ServiceAccount, which jobs can read."""
+
+    audience: str
+    """Recipient of the token, which refuses tokens for others: `sts.amazonaws.com`, `api://AzureADTokenExchange`, or
+    `//iam.googleapis.com/projects/...` for a provider of a workload identity pool."""
+    expiration_seconds: NotRequired[int]
+    """Lifetime of the token in seconds, from ten minutes to a day; the kubelet replaces the file after 80 % of it.
+    Default: an hour."""
 
 
 class DrainArgs(TypedDict, total=False):
@@ -206,6 +262,17 @@ class NodeSetArgs(ScheduledArgs):
     machines' default runtime."""
     huge_pages: NotRequired[Mapping[str, str]]
     """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
+    labels: NotRequired[Mapping[str, str]]
+    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
+    annotations: NotRequired[Mapping[str, str]]
+    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
+    pods."""
+    topology_spread: NotRequired[Sequence[TopologySpreadArgs]]
+    """Spread of the pods over zones, racks or machines. Default: none."""
+    host_aliases: NotRequired[Sequence[HostAliasArgs]]
+    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
+    service_account: NotRequired[ServiceAccountArgs]
+    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
     name: str
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: NotRequired[int]
@@ -229,6 +296,10 @@ class NodeSetArgs(ScheduledArgs):
     environment: NotRequired[Mapping[str, str]]
     """Environment variables of jobs on the nodes, by name, such as settings of NCCL. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
+    job_token: NotRequired[JobTokenArgs]
+    """A token of the pods' ServiceAccount for jobs, at `/run/slurm/job-files/identity/token`, to prove to a cloud who
+    they are. Every user with a job on the node set reads it, and can act as the ServiceAccount at its audience until it
+    expires. Needs `service_account`. Default: none."""
     nccl_topology: NotRequired[str]
     """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find through
     `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL detects
@@ -344,6 +415,9 @@ class SubmountArgs(TypedDict):
     directories as the user, so no working directory or output of a job can be there."""
     roles: NotRequired[Sequence[Annotated[str, SubmountRole]]]
     """Pods with the submount. Default: ssh sessions and jobs. One of `login`, `worker`."""
+    node_sets: NotRequired[Sequence[str]]
+    """Node sets whose jobs have the submount, by name: other machines may lack the disk. Sessions have it by `roles`. A
+    job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
     read_only: NotRequired[bool]
     """Refuse all writes. Default: false."""
     existing_claim: NotRequired[pulumi.Input[str]]

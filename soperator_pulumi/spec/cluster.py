@@ -23,6 +23,7 @@ from soperator_pulumi.spec import (
     storage,
     submount,
     user,
+    user_pods,
 )
 from soperator_pulumi.spec.accounting import Accounting, AccountingSpec, OwnDatabaseSpec, SlurmdbdSpec
 from soperator_pulumi.spec.accounting_dump import DumpSpec
@@ -45,6 +46,7 @@ from soperator_pulumi.spec.storage import StorageSpec
 from soperator_pulumi.spec.types import quantity
 from soperator_pulumi.spec.types.names import ClusterName, DnsLabel, LabelKey, LabelValue, ObjectName, Owner
 from soperator_pulumi.spec.user import GroupSpec, UserSpec
+from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Model, broken_rules, whole
 from soperator_pulumi.spec.validation.parse import parse
 from soperator_pulumi.spec.validation.partial import known
@@ -60,8 +62,6 @@ _Role = (
     | RestSpec
     | MetricsSpec
 )
-
-_OUR_PREFIXES = ("app.kubernetes.io/", "soperator-pulumi/", "pulumi.com/")
 
 
 class ClusterSpec(Model):
@@ -179,7 +179,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from rest.problems(spec.rest, has_image=spec.images.rest is not None)
     yield from metrics.problems(spec.metrics, spec.slurm.extra, has_image=spec.images.exporter is not None)
     yield from jail.problems(spec.jail, spec.images)
-    yield from submount.problems(spec.jail.submounts)
+    yield from submount.problems(spec.jail.submounts, spec.node_sets)
     yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, other_volumes)
     yield from submount.driver_problems(spec.jail.submounts, spec.node_sets)
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
@@ -208,8 +208,10 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
             yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)
     yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
     yield from node_set.environment_problems(spec.node_sets)
+    yield from node_set.token_problems(spec.node_sets)
     yield from _version_problems(spec)
     yield from _object_problems(spec)
+    yield from _user_pod_problems(spec)
 
 
 def _version_problems(spec: ClusterSpec) -> Iterator[Problem]:
@@ -228,7 +230,17 @@ def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:
             "namespace",
             f'got "{spec.namespace}", which belongs to Kubernetes. A cluster needs its own: choose another name.',
         )
-    for field, keys in (("labels", spec.labels), ("annotations", spec.annotations)):
-        for key in keys:
-            if key.startswith(_OUR_PREFIXES):
-                yield Problem(f"{field}.{key}", "is reserved: it selects the cluster's objects. Remove it.")
+    yield from user_pods.own_prefix_problems(spec.labels, "labels")
+    yield from user_pods.own_prefix_problems(spec.annotations, "annotations")
+
+
+def _user_pod_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    """Yield problems of the pods in which users work."""
+    roles: dict[str, UserPods] = {
+        "login": spec.login,
+        **{f"node_sets[{index}]": node_set for index, node_set in enumerate(spec.node_sets)},
+    }
+    for path, pods in roles.items():
+        yield from user_pods.problems(pods, path)
+    names = {path: pods.name if isinstance(pods, NodeSetSpec) else path for path, pods in roles.items()}
+    yield from user_pods.account_problems(roles, names)

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.node_set import FEWEST_PROCESSES
-from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.types.addresses import Cidr
 from soperator_pulumi.spec.types.names import LabelKey
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Matches, whole
 from soperator_pulumi.spec.validation.partial import known
 
@@ -38,7 +38,7 @@ Url = Annotated[
 """A web address without characters that have another meaning in a file."""
 
 
-class LoginSpec(Scheduled):
+class LoginSpec(UserPods):
     """The pods that run sshd."""
 
     replicas: Annotated[int, whole(0, 64)] = 1

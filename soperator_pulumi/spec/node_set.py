@@ -9,12 +9,12 @@ from pydantic import Field, StrictBool
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.devices import Devices
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
-from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.types.names import NetworkName, SlurmName
 from soperator_pulumi.spec.types.quantity import PodResources
-from soperator_pulumi.spec.validation.base import Matches, number, whole
+from soperator_pulumi.spec.user_pods import UserPods
+from soperator_pulumi.spec.validation.base import Matches, Model, number, whole
 from soperator_pulumi.spec.validation.partial import known
 
 MIB_PER_GIB = 1024
@@ -32,6 +32,9 @@ FEWEST_PROCESSES = 64
 NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 """Topology file of NCCL in jobs; NCCL finds it by a variable (NCCL's manual, Environment Variables)."""
+
+JOB_TOKEN_DIR, JOB_TOKEN_FILE = "/run/slurm/job-files/identity", "token"
+"""Folder and name of the token in jobs."""
 
 MAX_NAME = 52
 """Length of a label, 63, minus the ten characters and the `-` that Kubernetes appends to a StatefulSet's name."""
@@ -63,7 +66,18 @@ NodeSetName = Annotated[
 ]
 
 
-class NodeSetSpec(Scheduled, Devices):
+class JobTokenSpec(Model):
+    """A token of the pods' ServiceAccount, which jobs can read."""
+
+    audience: Annotated[str, Matches(r"[!-~]+", 'needs an audience: one word, such as "sts.amazonaws.com".', 253)]
+    """Recipient of the token, which refuses tokens for others: `sts.amazonaws.com`, `api://AzureADTokenExchange`, or
+    `//iam.googleapis.com/projects/...` for a provider of a workload identity pool."""
+    expiration_seconds: Annotated[int, whole(600, 86_400)] = 3600
+    """Lifetime of the token in seconds, from ten minutes to a day; the kubelet replaces the file after 80 % of it.
+    Default: an hour."""
+
+
+class NodeSetSpec(UserPods, Devices):
     """Equal worker pods. Pod, host and Slurm node have the same name, `<name>-<ordinal>`."""
 
     name: NodeSetName
@@ -89,6 +103,10 @@ class NodeSetSpec(Scheduled, Devices):
     environment: Environment = Field(default_factory=dict)
     """Environment variables of jobs on the nodes, by name, such as settings of NCCL. A variable that a user or a job
     has set keeps its value. Jobs find the list in `/run/slurm/job-files/environment`."""
+    job_token: JobTokenSpec | None = None
+    """A token of the pods' ServiceAccount for jobs, at `/run/slurm/job-files/identity/token`, to prove to a cloud who
+    they are. Every user with a job on the node set reads it, and can act as the ServiceAccount at its audience until it
+    expires. Needs `service_account`. Default: none."""
     nccl_topology: NcclTopology | None = None
     """Topology of a node's GPUs and network cards for NCCL: the text of its XML file, which jobs then find through
     `NCCL_TOPO_FILE`. For a file in the jail, set `environment: {NCCL_TOPO_FILE: <path>}` instead. Default: NCCL detects
@@ -173,6 +191,21 @@ def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem
         path = f"node_sets[{index}].environment"
         if node_set.nccl_topology is not None and NCCL_TOPOLOGY_VARIABLE in node_set.environment:
             yield Problem(f"{path}.{NCCL_TOPOLOGY_VARIABLE}", "nccl_topology sets it as well. Remove one.")
+
+
+def token_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield tokens of jobs that would be those of another ServiceAccount, or open the Kubernetes API."""
+    for index, node_set in enumerate(node_sets):
+        token, path = node_set.job_token, f"node_sets[{index}].job_token"
+        if not known(token) or token is None:
+            continue
+        if known(node_set.service_account) and node_set.service_account is None:
+            yield Problem(path, "needs a ServiceAccount of the node set's own. Add service_account, or remove this.")
+        if known(token.audience) and "kubernetes.default.svc" in token.audience:
+            yield Problem(
+                f"{path}.audience",
+                f'got "{token.audience}", the Kubernetes API: every user could call it. Name the cloud\'s service.',
+            )
 
 
 def _name_problems(name: str, path: str) -> Iterator[Problem]:

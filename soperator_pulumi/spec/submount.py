@@ -1,6 +1,6 @@
 """Submounts: volumes inside the jail, at the same path in jobs and sessions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from pydantic import StrictBool
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.login import LoginSpec
-from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.node_set import NodeSetName, NodeSetSpec
 from soperator_pulumi.spec.storage import MAX_GIB, VolumeSpec
 from soperator_pulumi.spec.types.absolute_path import (
     HOMES,
@@ -71,6 +71,9 @@ class SubmountSpec(Model):
     directories as the user, so no working directory or output of a job can be there."""
     roles: tuple[SubmountRole, ...] = (SubmountRole.LOGIN, SubmountRole.WORKER)
     """Pods with the submount. Default: ssh sessions and jobs."""
+    node_sets: tuple[NodeSetName, ...] | None = None
+    """Node sets whose jobs have the submount, by name: other machines may lack the disk. Sessions have it by `roles`. A
+    job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
     read_only: StrictBool = False
     """Refuse all writes."""
     existing_claim: Maybe[ObjectName] | None = None
@@ -85,6 +88,11 @@ class SubmountSpec(Model):
     """An empty directory in memory per pod, of this size in GiB, deleted with the pod. Its content counts as memory of
     the pod."""
 
+    def is_on(self, role: SubmountRole, node_set: str | None = None) -> bool:
+        """Return True if pods of a role have the submount; for workers, those of one node set, or of any."""
+        chosen = self.node_sets is None or role is SubmountRole.LOGIN or node_set is None or node_set in self.node_sets
+        return role in self.roles and chosen
+
 
 MAX_SUBMOUNTS = 64
 MAX_PATHS = 3000
@@ -98,8 +106,8 @@ _GIB = 1024**3
 _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 
-def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
-    """Yield problems of single submounts, and between them."""
+def problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield problems of single submounts, between them, and with the node sets that they name."""
     length = sum(len(submount.path) for submount in submounts if known(submount.path))
     if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
         yield Problem(
@@ -113,6 +121,7 @@ def problems(submounts: tuple[SubmountSpec, ...]) -> Iterator[Problem]:
             yield from _path_problems(submount, path)
             yield from _collisions(submounts, index, path)
         yield from _role_problems(submount, path)
+        yield from _node_set_problems(submount, [node_set.name for node_set in node_sets], path)
         yield from _source_problems(submount, path)
 
 
@@ -126,7 +135,7 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
     """Yield the first earlier submount of the same pods that collides with this one."""
     own = submounts[index]
     for other_index, other in enumerate(submounts[:index]):
-        if not known(other.path, own.roles, other.roles) or not set(own.roles) & set(other.roles):
+        if not known(other.path, own.roles, other.roles) or not _meet(own, other):
             continue
         where = f"jail.submounts[{other_index}]"
         if own.path == other.path:
@@ -142,17 +151,46 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
             return
 
 
+def _meet(one: SubmountSpec, other: SubmountSpec) -> bool:
+    """Return True if a pod has both submounts."""
+    shared = {*one.roles} & {*other.roles}
+    if not known(one.node_sets, other.node_sets) or one.node_sets is None or other.node_sets is None:
+        return bool(shared)
+    return SubmountRole.LOGIN in shared or (bool(shared) and bool({*one.node_sets} & {*other.node_sets}))
+
+
+def _node_set_problems(submount: SubmountSpec, names: Sequence[str], path: str) -> Iterator[Problem]:
+    chosen = submount.node_sets
+    if not known(chosen) or chosen is None:
+        return
+    if known(submount.roles) and SubmountRole.WORKER not in submount.roles:
+        yield Problem(f"{path}.node_sets", "given for a submount of sessions alone. Remove it, or add the role worker.")
+    if submount.path == HOMES:
+        yield Problem(f"{path}.node_sets", f"does not fit {HOMES}, which is the same on all nodes. Remove it.")
+    if not chosen:
+        yield Problem(f"{path}.node_sets", "empty: no job would have it. Name node sets, or remove it for all of them.")
+    for position, name in enumerate(chosen):
+        if name in chosen[:position]:
+            yield Problem(f"{path}.node_sets[{position}]", f'"{name}" is listed twice. Remove one.')
+        elif known(*names) and name not in names:
+            yield Problem(
+                f"{path}.node_sets[{position}]",
+                f'got "{name}", which is no node set. Allowed: {", ".join(names)}.',
+            )
+
+
 DRIVER_PLACE = "/usr/local/nvidia"
 """Path of a node's GPU driver in jobs."""
 
 
 def driver_problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
     """Yield submounts that the nodes' driver would hide from jobs."""
-    if not any(known(node_set.gpus) and node_set.gpus is not None for node_set in node_sets):
-        return
+    with_gpus = [each.name for each in node_sets if known(each.gpus) and each.gpus is not None]
     for index, submount in enumerate(submounts):
         path = submount.path
-        of_jobs = not known(submount.roles) or SubmountRole.WORKER in submount.roles
+        of_jobs = not known(submount.roles, submount.node_sets) or any(
+            submount.is_on(SubmountRole.WORKER, name) for name in with_gpus
+        )
         if of_jobs and known(path) and (path == DRIVER_PLACE or holds(DRIVER_PLACE, path)):
             yield Problem(
                 f"jail.submounts[{index}].path",
@@ -260,20 +298,23 @@ def memory_problems(
     submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
 ) -> Iterator[Problem]:
     """Yield volumes in memory that are too large for their pods, as whose memory they count."""
-    room = [
-        (SubmountRole.WORKER, node_set.memory_gib, f"a node of node_sets[{index}]", f"node_sets[{index}].memory_gib")
-        for index, node_set in enumerate(node_sets)
+    room: list[tuple[SubmountRole, str | None, float, str, str]] = [
+        (SubmountRole.WORKER, node_set.name, node_set.memory_gib, f"a node of {path}", f"{path}.memory_gib")
+        for path, node_set in ((f"node_sets[{index}]", node_set) for index, node_set in enumerate(node_sets))
         if known(node_set.memory_gib)
     ]
     limit = login.pod_resources.limits.memory
     if known(limit) and limit is not None:
-        room.append((SubmountRole.LOGIN, float(amount(limit)) / _GIB, "a login pod", "login.pod_resources.limits"))
+        gib = float(amount(limit)) / _GIB
+        room.append((SubmountRole.LOGIN, None, gib, "a login pod", "login.pod_resources.limits"))
     reported: set[SubmountRole] = set()
-    for role, pod_gib, pod, field in room:
+    for role, node_set_name, pod_gib, pod, field in room:
         sizes = {
             index: submount.memory_gib
             for index, submount in enumerate(submounts)
-            if known(submount.memory_gib, submount.roles) and submount.memory_gib is not None and role in submount.roles
+            if known(submount.memory_gib, submount.roles, submount.node_sets)
+            and submount.memory_gib is not None
+            and submount.is_on(role, node_set_name)
         }
         if sum(sizes.values()) >= pod_gib and role not in reported:
             reported.add(role)

@@ -41,6 +41,17 @@ Cidr = Annotated[str, BeforeValidator(_cidr), WithJsonSchema({"type": "string", 
 """A range of addresses, `10.0.0.0/8`."""
 
 
+def _address(value: object) -> str:
+    try:
+        return str(ipaddress.ip_address(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise refused('needs a single address, such as "10.0.0.7" or "2001:db8::7".') from None
+
+
+IpAddress = Annotated[str, BeforeValidator(_address), WithJsonSchema({"type": "string", "pattern": "^[0-9A-Fa-f:.]+$"})]
+"""An address, in its shortest form."""
+
+
 LAST_PORT = 65_535
 _RANGE = re.compile(r"(?P<first>\d{1,5})(-(?P<last>\d{1,5}))?")
 _WANTED = 'needs a port from 1 to 65535, such as 6443, or a range of them in quotes, such as "2379-2381".'

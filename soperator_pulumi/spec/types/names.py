@@ -21,6 +21,16 @@ ObjectName = Annotated[
 ]
 """An RFC 1123 subdomain, the name of most Kubernetes objects: at most 253 characters."""
 
+HostName = Annotated[
+    str,
+    Matches(
+        r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*",
+        "needs a host name: letters, digits, '-' and '.'.",
+        253,
+    ),
+]
+"""A host name, with or without its domain (RFC 1123)."""
+
 _QUALIFIED = r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 
 ResourceName = Annotated[

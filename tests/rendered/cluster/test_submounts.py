@@ -44,6 +44,28 @@ def test_a_submount_is_seen_on_its_roles_only() -> None:
     assert seen(deployment, "login", "/mnt/local") is None
 
 
+def test_a_submount_of_a_node_set_is_in_no_other_pod_of_workers() -> None:
+    scratch = {"path": "/scratch", "host_path": "/mnt/nvme", "roles": ["worker"], "node_sets": ["gpu"]}
+    node_sets = [a_node_set(), a_node_set(name="gpu")]
+    deployment = a_deployment(node_sets=node_sets, jail={"submounts": [scratch]})
+    places = {name: containers_of(pod_of(deployment, f"hpc-{name}"))["slurmd"] for name in ("cpu", "gpu")}
+    assert [name for name, daemon in places.items() if "/scratch" in mounts_of(daemon)] == ["gpu"]
+    assert [name for name, daemon in places.items() if "bind=/scratch" in daemon["command"]] == ["gpu"]
+    health = deployment.one("hpc-health", "ConfigFiles").inputs["files"]
+    assert [name for name, text in health.items() if '"/scratch"' in text] == ["gpu.json"]
+
+
+def test_submounts_of_different_node_sets_may_have_the_same_path() -> None:
+    nvme = {"path": "/scratch", "host_path": "/mnt/nvme", "roles": ["worker"], "node_sets": ["gpu"]}
+    disk = {"path": "/scratch", "scratch_gib": 5, "roles": ["worker"], "node_sets": ["cpu"]}
+    deployment = a_deployment(node_sets=[a_node_set(), a_node_set(name="gpu")], jail={"submounts": [nvme, disk]})
+    kinds = {}
+    for name in ("cpu", "gpu"):
+        pod = pod_of(deployment, f"hpc-{name}")
+        kinds[name] = next(iter(volume_of(pod, mounts_of(containers_of(pod)["slurmd"])["/scratch"])))
+    assert kinds == {"cpu": "emptyDir", "gpu": "hostPath"}
+
+
 def test_a_submount_takes_the_place_of_the_volume_that_is_there_by_default() -> None:
     submounts = [
         {"path": "/home", "existing_claim": "homes"},

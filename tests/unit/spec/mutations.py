@@ -139,6 +139,37 @@ MUTATIONS: list[Mutation] = [
     *_set("set 0", "node_sets[0]", "memory_gib", "2G", 0, -1, True, [], float("nan"), float("inf")),
     *_set("set 0", "node_sets[0]", "memory", 8),
     *_set("set 0", "node_sets[0]", "ready_timeout_seconds", 0, "10m"),
+    *_set(
+        *("set 0", "node_sets[0]", "labels", {"app.kubernetes.io/name": "a"}),
+        problem="node_sets[0].labels.app.kubernetes.io/name",
+    ),
+    *_set(
+        *("set 0", "node_sets[0]", "annotations", {"soperator-pulumi/owner": "a"}),
+        problem="node_sets[0].annotations.soperator-pulumi/owner",
+    ),
+    *_set("set 0", "node_sets[0]", "topology_spread", [{}], problem="node_sets[0].topology_spread[0].topology_key"),
+    *_set(
+        *("set 0", "node_sets[0]", "topology_spread", [{"topology_key": "a"}] * 2),
+        problem="node_sets[0].topology_spread[1].topology_key",
+    ),
+    *_set(
+        *("set 0", "node_sets[0]", "host_aliases", [{"ip": "10.0.0.0/8", "hostnames": ["a"]}]),
+        problem="node_sets[0].host_aliases[0].ip",
+    ),
+    *_set(
+        *("set 0", "node_sets[0]", "host_aliases", [{"ip": "10.0.0.1", "hostnames": []}]),
+        *[[{"ip": "10.0.0.1", "hostnames": "a"}]],
+        problem="node_sets[0].host_aliases[0].hostnames",
+    ),
+    *_set(
+        *("set 0", "node_sets[0]", "service_account", {"name": "default"}),
+        problem="node_sets[0].service_account.name",
+    ),
+    *_set(
+        *("set 0", "node_sets[0]", "service_account", {"name": "a", "create": False, "annotations": {"a": "b"}}),
+        problem="node_sets[0].service_account.annotations",
+    ),
+    *_set("set 0", "node_sets[0]", "job_token", {"audience": "sts.amazonaws.com"}),
     *_set("set 0", "node_sets[0]", "max_unready", -1, 1.5, "2", "101%", "10", True, None, float("nan"), float("inf")),
     *_set("set 0", "node_sets[0]", "wait_until_ready", "no", 0),
     *_set("drain", "node_sets[0]", "drain", "2h", None),
@@ -442,6 +473,8 @@ MUTATIONS: list[Mutation] = [
     *_submounts("roles[0]", {"path": "/zdata", "scratch_gib": 1, "roles": ["controller"]}),
     *_submounts("roles", {"path": "/home", "host_path": "/homes", "roles": ["login"]}),
     *_submounts("roles", {"path": "/var/spool/slurmd", "scratch_gib": 1}),
+    *_submounts("node_sets[0]", {"path": "/zdata", "scratch_gib": 1, "node_sets": ["no-such-set"]}),
+    *_submounts("node_sets", {"path": "/zdata", "scratch_gib": 1, "node_sets": []}),
     *_submounts("", {"path": "/zdata"}),
     *_submounts("host_path", {"path": "/zdata", "host_path": "/x", "existing_claim": "data"}),
     *_submounts("host_path", {"path": "/zdata", "host_path": "/var/lib"}, {"path": "/zdata", "host_path": "/"}),

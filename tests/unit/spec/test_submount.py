@@ -50,6 +50,16 @@ def test_a_submount_is_not_where_jobs_see_the_driver_of_their_node(path: str) ->
     a_spec(jail={"submounts": [{**scratch(path), "roles": ["login"]}]}, **with_gpus)
 
 
+def test_homes_are_on_all_node_sets_and_submounts_of_sessions_on_none() -> None:
+    names = {"node_sets": [{"name": "gpu", "cpus": 1, "memory_gib": 1}]}
+    for submount in (
+        {"path": "/home", "existing_claim": "homes", "node_sets": ["gpu"]},
+        {**scratch("/data"), "roles": ["login"], "node_sets": ["gpu"]},
+    ):
+        with pytest.raises(SpecError, match=r"jail\.submounts\[0\]\.node_sets: .*Remove it"):
+            a_spec(jail={"submounts": [submount]}, **names)
+
+
 @pytest.mark.parametrize(
     "path",
     [
