@@ -169,8 +169,16 @@ def digest_of_sums(sums: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join(f"{sums[name]}  {name}" for name in sorted(sums)).encode()).hexdigest()
 
 
+_LONG_LINES, _FIRST_LINES = 40, 5
+"""Lines of a new file that are shown: all of a short one, which a person reads, or the first ones of a longer one."""
+
+
 def differences(config_map: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a unified diff between two sets of files."""
+    """Yield the lines of a unified diff between two sets of files; of a long new file the size and the first lines."""
     for name in sorted(old.keys() | new.keys()):
+        if name not in old and len(added := new[name].splitlines()) > _LONG_LINES:
+            yield f"{config_map}/{name}: new, {len(added)} lines, {len(new[name].encode())} bytes, which begin with"
+            yield from (f"+{line}" for line in added[:_FIRST_LINES])
+            continue
         before, after = old.get(name, "").splitlines(), new.get(name, "").splitlines()
         yield from unified_diff(before, after, f"{config_map}/{name}", f"{config_map}/{name}", lineterm="", n=1)

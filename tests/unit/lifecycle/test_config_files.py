@@ -211,6 +211,29 @@ def test_a_changed_file_is_a_change_and_its_difference_is_printed(
     assert printed[-2:] == ["-KillWait=30", "+KillWait=60"]
 
 
+def test_of_a_long_new_file_a_preview_shows_its_size_and_its_first_lines(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = created(world)
+    script = "".join(f"line {number}\n" for number in range(500))
+    added = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=30\n", "new.sh": script}}
+    assert ConfigFilesProvider().diff(ID, outputs, added).changes is True
+    assert capsys.readouterr().out.splitlines() == [
+        "slurm-config/new.sh: new, 500 lines, 4390 bytes, which begin with",
+        *(f"+line {number}" for number in range(5)),
+    ]
+
+
+def test_a_long_file_that_changes_is_a_difference(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    script = "".join(f"line {number}\n" for number in range(500))
+    files = {"slurm.conf": "KillWait=30\n", "new.sh": script}
+    outputs = ConfigFilesProvider().create({**CONFIG_FILES, "files": files}).outs or {}
+    end_run()
+    news = {**CONFIG_FILES, "files": {**files, "new.sh": script.replace("line 7\n", "line seven\n")}}
+    assert ConfigFilesProvider().diff(ID, outputs, news).changes is True
+    assert capsys.readouterr().out.splitlines()[-4:] == [" line 6", "-line 7", "+line seven", " line 8"]
+
+
 def test_a_file_that_somebody_else_changed_is_a_change(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
