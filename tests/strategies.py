@@ -37,10 +37,10 @@ def a_spec(**overrides: Any) -> ClusterSpec:
 
 # No name ends in "-<number>", which may be a node of another set, and none is reserved: all begin with "z".
 _NODE_SET_NAMES = st.from_regex(r"z[a-z0-9]{0,8}(-[a-z]{1,40})?", fullmatch=True)
-_PARTITION_NAMES = st.sampled_from(["main", "gpu", "long_jobs", "Debug", "v1.2"])
-_FEATURES = st.sampled_from(["avx512", "ib", "rack_7", "A100"])
+_PARTITION_NAMES = st.sampled_from(["main", "gpu", "long_jobs", "Debug", "v1.2", "all", "1day"])
+_FEATURES = st.sampled_from(["avx512", "ib", "rack_7", "A100", "40gb"])
 _GROUP_NAMES = st.sampled_from(["ml", "physics", "bio-lab", "_staff"])
-_USER_NAMES = st.from_regex(r"y[a-z0-9_-]{0,31}", fullmatch=True)
+_USER_NAMES = st.from_regex(r"y([a-z0-9_.-]{0,30}[a-z0-9_-])?", fullmatch=True)
 _IDS = st.one_of(st.integers(1000, 60_000), st.integers(65_536, 4_294_967_293))
 _LABELS = st.dictionaries(
     st.from_regex(r"(example\.com/)?[a-z]{1,10}", fullmatch=True),

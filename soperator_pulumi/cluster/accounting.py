@@ -1,6 +1,7 @@
 """Accounting: slurmdbd, its secret files, and the database behind it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet
@@ -31,6 +32,7 @@ from soperator_pulumi.cluster.scope import FORCED, Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import AfterSync, Associations, DatabaseAccount, PodsReady, Reader, SecretFiles
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.communication import communication_lines
 from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf, tracks_wckeys
 from soperator_pulumi.spec.accounting import AccountingSpec, UnknownUsers
 from soperator_pulumi.spec.cluster import ClusterSpec
@@ -192,14 +194,17 @@ def _recorded_users(spec: ClusterSpec, accounting: AccountingSpec) -> dict[str, 
 
 def _slurmdbd_conf(spec: ClusterSpec, accounting: AccountingSpec, password: pulumi.Output[str]) -> pulumi.Output[str]:
     """Return slurmdbd.conf, once the host of a database elsewhere is known as well."""
-    external, wckeys = accounting.database.external, tracks_wckeys(spec)
+    external = accounting.database.external
+    rendered = partial(
+        slurmdbd_conf, rest=spec.rest, wckeys=tracks_wckeys(spec), communication=communication_lines(spec)
+    )
     if external is None:
-        return password.apply(lambda text: slurmdbd_conf(accounting, text, spec.rest, wckeys=wckeys))
+        return password.apply(lambda text: rendered(accounting, text))
 
     def text(known: Sequence[str]) -> str:
         host, found = known
         there = accounting.database.model_copy(update={"external": external.model_copy(update={"host": host})})
-        return slurmdbd_conf(accounting.model_copy(update={"database": there}), found, spec.rest, wckeys=wckeys)
+        return rendered(accounting.model_copy(update={"database": there}), found)
 
     return pulumi.Output.all(external.host, password).apply(text)
 

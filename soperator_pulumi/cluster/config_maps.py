@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soperator_pulumi.cluster.arguments import refusal
 from soperator_pulumi.cluster.containers import HEALTH_CONFIG_MAP, MERGED_SUMS, USERS_CONFIG_MAP
 from soperator_pulumi.cluster.scope import Scope
+from soperator_pulumi.errors import Problem
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Reader
 from soperator_pulumi.render.job_hooks import hook_files
 from soperator_pulumi.render.node_health import health_files
@@ -12,6 +14,7 @@ from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.sshd_config import sshd_config
 from soperator_pulumi.render.users import authorized_keys, user_files
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.user import CONFIG_MAP_BYTES
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,14 @@ def _config_files(
     *readers: Reader,
     after_sync: AfterSync = AfterSync.NOTHING,
 ) -> ConfigFiles:
+    sizes = {file: len(text.encode()) for file, text in files.items()}
+    if sum(sizes.values()) > CONFIG_MAP_BYTES:
+        largest = max(sizes, key=sizes.__getitem__)
+        text = (
+            f"its files have {sum(sizes.values())} bytes, but Kubernetes takes {CONFIG_MAP_BYTES} in one ConfigMap. "
+            f"The largest is {largest} with {sizes[largest]}. Shorten what the spec puts there, or use fewer entries."
+        )
+        raise refusal(name, Problem(f"ConfigMap {config_map}", text))
     return ConfigFiles(
         f"{name}-{config_map}",
         config_map=config_map,

@@ -46,6 +46,7 @@ from soperator_pulumi.lifecycle import (
     RemovedNodeSets,
     SlurmVersion,
 )
+from soperator_pulumi.render.communication import uses_ipv6
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 
@@ -243,6 +244,7 @@ class SlurmCluster(pulumi.ComponentResource):
             part_of={"app.kubernetes.io/part-of": PART_OF},
             references=references(spec),
             api_servers=spec.network.api_servers,
+            ipv6=uses_ipv6(spec),
             opts=scope.options(),
         )
 

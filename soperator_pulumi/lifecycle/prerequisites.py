@@ -123,6 +123,7 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
         part_of: Mapping[str, str],
         references: Sequence[Mapping[str, pulumi.Input[str]]],
         api_servers: Sequence[str] | None,
+        ipv6: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         inputs = {
@@ -135,6 +136,8 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
             _API_SERVERS: None if api_servers is None else [*api_servers],
             _PUBLIC_KEY: None,
             _FINGERPRINT: None,
+            # None in states of versions without it, which would show a change.
+            **({"ipv6": True} if ipv6 else {}),
         }
         super().__init__(PrerequisitesProvider(), resource_name, cluster, inputs, opts)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.communication import communication_lines
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 
@@ -22,6 +23,7 @@ def client_slurm_conf(spec: ClusterSpec, more: Mapping[str, str] | None = None) 
         "AuthType": "auth/munge",
         "CredType": "cred/munge",
         "SelectType": "select/cons_tres",
+        **communication_lines(spec),
         **(more or {}),
     }
     return lines(HEADER, *(f"{name}={value}" for name, value in settings.items()))

@@ -6,6 +6,7 @@ No line depends on the number of nodes, so scaling changes no file.
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.communication import communication_lines
 from soperator_pulumi.render.gres import gres_types, job_defaults
 from soperator_pulumi.render.job_hooks import hook_flags, hook_parameters
 from soperator_pulumi.render.layout import HEADER, lines
@@ -143,7 +144,7 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
 
 def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
     """Return the lists with entries of the package, and remove them from `extra`."""
-    ours = {**_MERGED, **hook_flags(spec)}
+    ours = {**_MERGED, **hook_flags(spec), **communication_lines(spec)}
     if any(_is_smaller(node_set) for node_set in spec.node_sets):
         # Slurm schedules by the spec. The machine may be smaller.
         ours["SlurmdParameters"] = "config_overrides"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
+from soperator_pulumi.render.communication import communication_lines
 from soperator_pulumi.render.gres import tracked_gres
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.passwords import quoted_password
@@ -56,7 +57,12 @@ def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
 
 
 def slurmdbd_conf(
-    accounting: AccountingSpec, password: str, rest: RestSpec | None = None, *, wckeys: bool = False
+    accounting: AccountingSpec,
+    password: str,
+    rest: RestSpec | None = None,
+    *,
+    wckeys: bool = False,
+    communication: Mapping[str, str] | None = None,
 ) -> str:
     """Return slurmdbd.conf, which is secret as it holds the database's password.
 
@@ -65,6 +71,7 @@ def slurmdbd_conf(
         password: Password of the database.
         rest: The REST API of the spec.
         wckeys: True where jobs have workload characterization keys.
+        communication: Parameters of the communication. Default: none.
     """
     external = accounting.database.external
     settings = {
@@ -78,6 +85,7 @@ def slurmdbd_conf(
         "Parameters": "PreserveCaseUser",
         "PidFile": f"{layout.SLURMDBD_DIR}/slurmdbd.pid",
         **({"TrackWCKey": "yes"} if wckeys else {}),
+        **(communication or {}),
         "StorageType": "accounting_storage/mysql",
         "StorageHost": _host(accounting),
         "StoragePort": str(external.port if external else layout.DATABASE_PORT),
@@ -114,6 +122,7 @@ def client_conf(spec: ClusterSpec) -> str:
                 "AccountingStorageType": "accounting_storage/slurmdbd",
                 "AccountingStorageHost": layout.ACCOUNTING_HOST,
                 "AccountingStoragePort": str(layout.SLURMDBD_PORT),
+                **communication_lines(spec),
             }
         ),
     )

@@ -341,7 +341,8 @@ class UserArgs(TypedDict):
     """A person who may log in and run jobs, with the home directory `/home/<name>`, created at the first login."""
 
     name: str
-    """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
+    """Login name, such as `jane.doe`: a lower case letter or '_' first, then lower case letters, digits, '_', '-' and
+    '.', at most 32."""
     uid: int
     """Id of the user, the same on all nodes, which owns the files in the home directory: never change it."""
     gid: NotRequired[int]
@@ -349,7 +350,8 @@ class UserArgs(TypedDict):
     groups: NotRequired[Sequence[str]]
     """Names of further groups, which must be in the cluster's `groups`."""
     ssh_keys: NotRequired[Sequence[str]]
-    """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    """Public keys, as lines of authorized_keys, also with options such as `from="10.0.0.0/8"` or `cert-authority`.
+    Without one the user exists but cannot log in."""
     accounts: NotRequired[Sequence[str]]
     """Accounts in the accounting database; the first one is for jobs that name none. Default:
     accounting.default_account."""
@@ -917,6 +919,10 @@ class NetworkArgs(TypedDict, total=False):
     """TCP ports closed at all of these addresses, except on the cluster's own pods. Default: those of etcd, the
     Kubernetes API, the kubelet and related components on every machine. An empty list closes none, for network plugins
     without port ranges (`endPort`)."""
+    ipv6: bool
+    """Let Slurm's daemons and commands use IPv6 addresses, in addition to IPv4 (`EnableIPv6` of
+    `CommunicationParameters`). Needed if pods have IPv6 addresses alone, or first; a preview then says so. Set it from
+    the first deployment on: daemons keep the addresses on which they listen until they start again. Default: false."""
     api_servers: Sequence[str]
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
     namespace `default` at the time of a deployment. Give ranges if they change."""

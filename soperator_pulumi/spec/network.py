@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, StrictBool, WithJsonSchema
 
 from soperator_pulumi.spec.types.addresses import CIDR_PATTERN, Cidr, Ports, cidr
 from soperator_pulumi.spec.validation.base import Model
@@ -47,6 +47,10 @@ class NetworkSpec(Model):
     """TCP ports closed at all of these addresses, except on the cluster's own pods. Default: those of etcd, the
     Kubernetes API, the kubelet and related components on every machine. An empty list closes none, for network plugins
     without port ranges (`endPort`)."""
+    ipv6: StrictBool = False
+    """Let Slurm's daemons and commands use IPv6 addresses, in addition to IPv4 (`EnableIPv6` of
+    `CommunicationParameters`). Needed if pods have IPv6 addresses alone, or first; a preview then says so. Set it
+    from the first deployment on: daemons keep the addresses on which they listen until they start again."""
     api_servers: tuple[Cidr, ...] | None = None
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
     namespace `default` at the time of a deployment. Give ranges if they change."""

@@ -55,10 +55,15 @@ def _no_system_name(name: str) -> str:
 
 AccountName = Annotated[
     str,
-    Matches(r"[a-z_][a-z0-9_-]*", "needs lower case letters, digits, '_' and '-', a letter or '_' first.", 32),
+    Matches(
+        r"[a-z_]([a-z0-9_.-]*[a-z0-9_-])?",
+        "needs lower case letters, digits, '_', '-' and '.', a letter or '_' first, no '.' at the end.",
+        32,
+    ),
     AfterValidator(_no_system_name),
 ]
-"""Name of a user or group that Debian's useradd and groupadd accept: at most 32 characters."""
+"""Name of a user or group: at most 32 characters. Debian's useradd and groupadd accept it, with a dot in it by
+`--badname`."""
 
 Shell = Annotated[
     str,
@@ -79,7 +84,8 @@ class UserSpec(Model):
     """A person who may log in and run jobs, with the home directory `/home/<name>`, created at the first login."""
 
     name: AccountName
-    """Login name: a lower case letter or '_' first, then lower case letters, digits, '_' and '-', at most 32."""
+    """Login name, such as `jane.doe`: a lower case letter or '_' first, then lower case letters, digits, '_', '-' and
+    '.', at most 32."""
     uid: AccountId
     """Id of the user, the same on all nodes, which owns the files in the home directory: never change it."""
     gid: AccountId = Field(default_factory=lambda fields: int(fields["uid"]))
@@ -87,7 +93,8 @@ class UserSpec(Model):
     groups: tuple[AccountName, ...] = ()
     """Names of further groups, which must be in the cluster's `groups`."""
     ssh_keys: tuple[SshPublicKey, ...] = ()
-    """Public keys, as lines of authorized_keys. Without one the user exists but cannot log in."""
+    """Public keys, as lines of authorized_keys, also with options such as `from="10.0.0.0/8"` or `cert-authority`.
+    Without one the user exists but cannot log in."""
     accounts: tuple[SlurmAccount, ...] = ()
     """Accounts in the accounting database; the first one is for jobs that name none. Default:
     accounting.default_account."""
@@ -108,6 +115,22 @@ def problems(users: tuple[UserSpec, ...], groups: tuple[GroupSpec, ...]) -> Iter
                     f'"{name}" is not declared. Add it to the groups of the cluster, with its gid, or remove it.',
                 )
     yield from _private_groups(users, groups)
+    yield from _size_problems(users)
+
+
+CONFIG_MAP_BYTES = 1_048_576
+"""Largest size of all values of a ConfigMap (`MaxSecretSize` of Kubernetes' validation)."""
+
+
+def _size_problems(users: tuple[UserSpec, ...]) -> Iterator[Problem]:
+    lines = [key for user in users if known(user.ssh_keys) for key in user.ssh_keys if known(key)]
+    size = sum(len(line.encode()) + 1 for line in lines)
+    if size > CONFIG_MAP_BYTES:
+        yield Problem(
+            "users",
+            f"{len(lines)} ssh_keys with {size} bytes, but Kubernetes takes {CONFIG_MAP_BYTES} in one ConfigMap. Use "
+            "keys of type ed25519, of 100 bytes, or leave keys to ~/.ssh/authorized_keys of the homes.",
+        )
 
 
 def _twice(what: str, rows: list[tuple[str, int]], fields: tuple[str, str], plural: str) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -48,6 +49,17 @@ class Family:
         return [self.metric]
 
 
+class _DualStackServer(ThreadingHTTPServer):
+    """A server at the pod's IPv4 and IPv6 addresses; a kernel without IPv6 has the former alone."""
+
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def server_bind(self) -> None:
+        if self.address_family is socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
 def serve(page: Page, port: int) -> ThreadingHTTPServer:
     """Return a server of the page at `/metrics`. `/healthz` answers once there is a round."""
 
@@ -69,7 +81,7 @@ def serve(page: Page, port: int) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             """Log no scrape."""
 
-    return ThreadingHTTPServer(("", port), Handler)
+    return _DualStackServer(("", port), Handler)
 
 
 def _report(line: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jail_tools.accounts.tables import AccountFile, Table, parse, problem
 
-NAMES = st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True)
+NAMES = st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True)
 FIELDS = st.text(st.characters(exclude_characters=":\n", exclude_categories=["Cs"]), max_size=5)
 IDS = st.integers(0, 2**32 - 2).map(str)
 RECORDS = {

@@ -1,6 +1,6 @@
 """Addresses of the Kubernetes API, as pods reach it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
 from soperator_pulumi.errors import KubernetesError, Problem
@@ -30,6 +30,24 @@ def api_servers(kube: Kube) -> list[str]:
     ]
     networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
     return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
+
+
+def ipv6_problems(kube: Kube) -> Iterator[Problem]:
+    """Yield the problem of Slurm without IPv6 on a Kubernetes whose first addresses are IPv6.
+
+    Services and pods have addresses of the family of the Service `kubernetes` first; a headless Service names those.
+    Without the right to read it nothing is known, and nothing is yielded.
+    """
+    try:
+        address = (kube.get(_API_SERVICE) or {}).get("spec", {}).get("clusterIP", "")
+    except KubernetesError:
+        return
+    if ":" in address:
+        yield Problem(
+            "network.ipv6",
+            f'false, but the Service "kubernetes" has {address}: pods have IPv6 addresses first here, at which daemons '
+            "of Slurm would not listen. Set network.ipv6: true.",
+        )
 
 
 def closed_api_servers(kube: Kube, given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:

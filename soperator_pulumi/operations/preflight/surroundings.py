@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.operations import holder
 from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
+from soperator_pulumi.operations.preflight.api_addresses import ipv6_problems
 from soperator_pulumi.operations.preflight.named_objects import Reference, named_object_problems
 
 _ENFORCED = "pod-security.kubernetes.io/enforce"
@@ -32,6 +33,8 @@ class Surroundings(BaseModel):
     references: tuple[Reference, ...]
     api_servers: tuple[str, ...] | None = None
     """Addresses of the Kubernetes API in CIDR notation; None for those of the cluster's own Service."""
+    ipv6: bool = False
+    """True if Slurm uses IPv6 addresses."""
 
 
 def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
@@ -59,6 +62,8 @@ def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = Non
             create_namespace=wanted.create_namespace,
             namespace_exists=namespace is not None,
         )
+    if not wanted.ipv6:
+        yield from ipv6_problems(kube)
 
 
 def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:

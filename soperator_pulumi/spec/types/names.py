@@ -84,8 +84,8 @@ Owner = Annotated[
 SlurmName = Annotated[
     str,
     Matches(
-        r"(?!([Dd][Ee][Ff][Aa][Uu][Ll][Tt]|[Aa][Ll][Ll])$)[A-Za-z_][A-Za-z0-9_.-]*",
-        "needs letters, digits, '_', '-' and '.', a letter or '_' first, and not DEFAULT or ALL, which Slurm reserves.",
+        r"(?![Dd][Ee][Ff][Aa][Uu][Ll][Tt]$)[A-Za-z0-9_][A-Za-z0-9_.-]*",
+        "needs letters, digits, '_', '-' and '.', a letter, digit or '_' first, and not DEFAULT, which Slurm reserves.",
         63,
     ),
 ]

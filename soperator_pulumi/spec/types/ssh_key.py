@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -23,8 +24,36 @@ KEY_TYPES = (
 """Types of users' public keys in OpenSSH 10."""
 
 
+KEY_OPTIONS = (
+    "agent-forwarding",
+    "cert-authority",
+    "command",
+    "expiry-time",
+    "from",
+    "no-agent-forwarding",
+    "no-port-forwarding",
+    "no-pty",
+    "no-touch-required",
+    "no-user-rc",
+    "no-x11-forwarding",
+    "permitlisten",
+    "permitopen",
+    "port-forwarding",
+    "principals",
+    "pty",
+    "restrict",
+    "user-rc",
+    "verify-required",
+)
+"""Options before a key that hold in sessions (sshd(8)). `environment`, `tunnel` and `x11-forwarding` are off there."""
+
+_OPTION = r'[A-Za-z0-9-]+(?:="(?:[^"\\]|\\.)*")?'
+_OPTIONS = rf"{_OPTION}(?:,{_OPTION})*"
+_TYPES = f"({'|'.join(KEY_TYPES)}) ".replace(".", "[.]")
+
+
 def check_public_key(value: object) -> str:
-    """Return a line of authorized_keys, `<type> <base64> [comment]`, without surrounding blanks.
+    """Return a line of authorized_keys, `[options] <type> <base64> [comment]`, without surrounding blanks.
 
     Raises:
         PydanticCustomError: The value is not a public key. The message never shows it, as it may be private.
@@ -41,11 +70,11 @@ def check_public_key(value: object) -> str:
         raise refused_quietly('empty. Give the line in a file such as "id_ed25519.pub", or remove the entry.')
     if "\n" in line or "\r" in line:
         raise refused_quietly("has more than one line. List the keys as separate entries.")
-    kind, _, rest = line.partition(" ")
+    kind, _, rest = _without_options(line).partition(" ")
     if kind not in KEY_TYPES:
         raise refused_quietly(
-            f"does not start with a type of public key. Allowed: {', '.join(KEY_TYPES)}, then the key; "
-            "no options before it."
+            f"does not start with a type of public key. Allowed: {', '.join(KEY_TYPES)}, then the key; before them "
+            f"options of sshd, separated by commas: {', '.join(KEY_OPTIONS)}."
         )
     encoded = rest.split()[0] if rest.split() else ""
     try:
@@ -59,12 +88,24 @@ def check_public_key(value: object) -> str:
     return line
 
 
+def _without_options(line: str) -> str:
+    """Return a line from the type of its key on."""
+    found = re.match(rf"({_OPTIONS})[ \t]+(?={_TYPES})", line)
+    if found is None:
+        return line
+    if any(option.partition("=")[0].lower() not in KEY_OPTIONS for option in re.findall(_OPTION, found[1])):
+        raise refused_quietly(
+            f"has an option before the key that does not hold in sessions here. Allowed: {', '.join(KEY_OPTIONS)}."
+        )
+    return line[found.end() :]
+
+
 SshPublicKey = Annotated[
     str,
     BeforeValidator(check_public_key),
-    WithJsonSchema({"type": "string", "pattern": f"^\\s*({'|'.join(KEY_TYPES)}) ".replace(".", "\\.")}),
+    WithJsonSchema({"type": "string", "pattern": rf"^\s*({_OPTIONS}\s+)?{_TYPES}"}),
 ]
-"""`<type> <base64> [comment]`, as in authorized_keys, without options."""
+"""`[options] <type> <base64> [comment]`, as in authorized_keys."""
 
 
 def _fields(blob: bytes) -> list[bytes]:

@@ -250,6 +250,15 @@ def test_the_kubernetes_api_is_closed_at_its_services_addresses_and_at_those_beh
     assert api_servers(SmallWorld()) == ["10.96.0.1/32", "192.0.2.8/32", "192.0.2.9/32", "fd00:96::1/128"]
 
 
+def test_a_kubernetes_whose_first_addresses_are_ipv6_needs_slurm_to_use_them() -> None:
+    world = SmallWorld()
+    world.objects[API_SERVICE]["spec"] = {"clusterIP": "fd00:96::1", "clusterIPs": ["fd00:96::1", "10.96.0.1"]}
+    (problem,) = found(world)
+    assert problem.startswith('network.ipv6: false, but the Service "kubernetes" has fd00:96::1')
+    assert problem.endswith("Set network.ipv6: true.")
+    assert found(world, ipv6=True) == []
+
+
 def test_names_behind_the_kubernetes_api_are_no_addresses() -> None:
     world = SmallWorld()
     world.objects[API_SLICE]["addressType"] = "FQDN"

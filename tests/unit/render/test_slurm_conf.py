@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.render.change_impact import changes, parse_conf
+from soperator_pulumi.render.client_conf import client_slurm_conf
+from soperator_pulumi.render.communication import communication_lines
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.slurm_conf import MPI, node_conf, slurm_conf
 from soperator_pulumi.render.slurm_files import slurm_files
+from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
@@ -34,6 +37,32 @@ def test_what_is_read_back_is_the_spec(spec: ClusterSpec) -> None:
         assert partition.options.items() <= row.items()
     for name, value in spec.slurm.extra.items():
         assert name in MERGED or conf.parameters[name] == value
+
+
+def test_partitions_and_features_have_the_names_that_sites_give_them() -> None:
+    node_set = {"name": "gpu", "cpus": 4, "memory_gib": 8, "partitions": ["all", "1day"], "features": ["40gb"]}
+    spec = a_spec(node_sets=[node_set])
+    assert list(parse_conf(slurm_conf(spec)).rows("PartitionName")) == ["all", "1day"]
+    assert node_conf(spec, spec.node_sets[0]).startswith("Feature=gpu,40gb ")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"network": {"ipv6": True}}, {"slurm": {"extra": {"CommunicationParameters": "EnableIPv6"}}}],
+    ids=["by the spec", "by slurm.extra"],
+)
+def test_ipv6_is_in_the_configuration_of_all_daemons_and_clients(settings: Data) -> None:
+    spec = a_spec(**settings)
+    assert spec.accounting is not None
+    of_slurmdbd = slurmdbd_conf(spec.accounting, "hunter2", communication=communication_lines(spec))
+    for text in (slurm_conf(spec), of_slurmdbd, client_conf(spec), client_slurm_conf(spec)):
+        assert text.count("CommunicationParameters=EnableIPv6\n") == 1
+
+
+def test_ipv6_is_added_to_the_users_own_parameters_of_communication() -> None:
+    spec = a_spec(network={"ipv6": True}, slurm={"extra": {"CommunicationParameters": "NoAddrCache"}})
+    assert parse_conf(slurm_conf(spec)).parameters["CommunicationParameters"] == "EnableIPv6,NoAddrCache"
+    assert "CommunicationParameters" not in slurm_conf(a_spec())
 
 
 @given(cluster_specs())

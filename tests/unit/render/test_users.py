@@ -1,7 +1,11 @@
 """The user database and the keys."""
 
+import base64
+
+import pytest
 from hypothesis import given
 
+from soperator_pulumi.errors import SpecError
 from soperator_pulumi.render.users import authorized_keys, group, passwd, shadow, user_files
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
 from tests.strategies import ED25519_KEY, Data, a_spec, cluster_data, cluster_specs
@@ -62,3 +66,16 @@ def test_keys_stand_one_a_line_in_a_file_of_each_user() -> None:
         {"name": "robot", "uid": 2002},
     ]
     assert authorized_keys(a_spec(users=users)) == {"alice": f"{ED25519_KEY}\n{second}\n", "robot": ""}
+
+
+def test_keys_beyond_the_size_of_a_config_map_are_refused_with_the_limit() -> None:
+    """1,600 RSA keys of 4096 bits have 1.19 MB."""
+    line = "ssh-rsa " + base64.b64encode(_wire(b"ssh-rsa", b"\1\0\1", b"\0" + b"\xff" * 512)).decode()
+    users = [{"name": f"user.{number}", "uid": 2000 + number, "ssh_keys": [line]} for number in range(1600)]
+    with pytest.raises(SpecError, match=r"users: 1600 ssh_keys with \d+ bytes, but Kubernetes takes 1048576 in one"):
+        a_spec(users=users)
+    assert sum(map(len, authorized_keys(a_spec(users=users[:1400])).values())) < 1_048_576
+
+
+def _wire(*fields: bytes) -> bytes:
+    return b"".join(len(field).to_bytes(4, "big") + field for field in fields)

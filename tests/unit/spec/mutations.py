@@ -291,7 +291,7 @@ MUTATIONS: list[Mutation] = [
     Mutation("set 2", "a feature named like another set", _feature_named_like_the_first),
     _append("partitions", "partitions", "name", {"name": "ghost"}),
     _append("partitions", "partitions", "name", {"name": "no blanks"}),
-    _append("partitions", "partitions", "name", {"name": "ALL"}),
+    _append("partitions", "partitions", "name", {"name": "Default"}),
     Mutation("partitions", "twice", _partition_twice),
     Mutation("partitions", "two defaults", _two_defaults),
     _bad_option("Nodes", "ALL"),

@@ -99,10 +99,30 @@ def test_several_keys_in_one_entry_are_refused() -> None:
     assert "more than one line" in why_not(f"{line}\n{line}")
 
 
-def test_options_before_a_key_are_refused() -> None:
-    assert "no options before it" in why_not(f'from="10.0.0.0/8" {public_line("ed25519")}')
-
-
 @given(st.text() | st.binary() | st.integers() | st.none() | st.lists(st.text()))
 def test_nothing_else_is_taken_for_a_key(value: object) -> None:
     assert why_not(value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        'from="10.0.0.0/8,!10.1.0.0/16"',
+        'cert-authority,principals="jane,jane.doe"',
+        'command="echo \\"a, b\\"",no-pty',
+        "restrict,pty",
+    ],
+)
+def test_options_of_sshd_before_a_key_are_taken(options: str) -> None:
+    assert _checker.validate_python(f"{options} {public_line('ed25519')}") == f"{options} {public_line('ed25519')}"
+
+
+@pytest.mark.parametrize("options", ['environment="A=b"', 'tunnel="0"', "x11-forwarding", "from,hunter2"])
+def test_options_that_do_not_hold_in_sessions_are_refused_and_not_shown(options: str) -> None:
+    why = why_not(f"{options} {public_line('ed25519')}")
+    assert why.startswith("has an option before the key that does not hold in sessions here. Allowed: ")
+    assert "hunter2" not in why
+
+
+def test_a_key_after_options_is_checked_as_any_other() -> None:
+    assert "cut off or damaged" in why_not(f'from="10.0.0.1" {public_line("ed25519")[:-8]}')
