@@ -39,7 +39,7 @@ from soperator_pulumi.render.gres import start_arguments
 from soperator_pulumi.render.jail import jail_binds
 from soperator_pulumi.render.slurm_conf import node_conf
 from soperator_pulumi.spec.job_hooks import HooksSpec, has_whole_gpus
-from soperator_pulumi.spec.node_set import NCCL_TOPOLOGY_PATH, NodeSetSpec
+from soperator_pulumi.spec.node_set import NCCL_TOPOLOGY_PATH, NETWORKS_ANNOTATION, NodeSetSpec
 from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
@@ -59,10 +59,6 @@ too: a change of the setting reaches running slurmds by their configuration, bef
 LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
 """Capability to raise a hard limit, for jobs that lock memory: start.sh has it, and takes it from slurmd, its steps and
 all jobs for good before slurmd starts. The container's first process keeps it, as do programs executed there."""
-
-NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
-"""Annotation by which a pod names its secondary networks (Kubernetes Network Custom Resource Definition De-facto
-Standard, 4.1)."""
 
 _LOG_DIR = "/var/log/slurm"
 

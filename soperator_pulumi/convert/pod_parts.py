@@ -124,7 +124,7 @@ class Submounts:
         elif known[0] == plain:
             self._widen(known[1], fields, volume)
         else:
-            work.cannot(_origins(volume), f"{path} has another volume, and submounts are the same on all node sets")
+            work.cannot(_origins(volume), f"{path} has another volume: add this one by hand, and node_sets to both")
 
     def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
         work = self.work

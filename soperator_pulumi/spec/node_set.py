@@ -33,6 +33,10 @@ NCCL_TOPOLOGY_VARIABLE = "NCCL_TOPO_FILE"
 NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 """Topology file of NCCL in jobs; NCCL finds it by a variable (NCCL's manual, Environment Variables)."""
 
+NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
+"""Annotation by which a pod names its secondary networks (Kubernetes Network Custom Resource Definition De-facto
+Standard, 4.1)."""
+
 JOB_TOKEN_DIR, JOB_TOKEN_FILE = "/run/slurm/job-files/identity", "token"
 """Folder and name of the token in jobs."""
 
@@ -184,8 +188,12 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
 
 
 def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield variables of jobs that another part of the cluster sets as well."""
+    """Yield variables of jobs, and annotations of pods, that another part of the cluster sets as well."""
     for index, node_set in enumerate(node_sets):
+        if known(node_set.networks, node_set.annotations) and node_set.networks:
+            key = f"node_sets[{index}].annotations.{NETWORKS_ANNOTATION}"
+            if NETWORKS_ANNOTATION in node_set.annotations:
+                yield Problem(key, "networks sets it as well. Remove one.")
         if not known(node_set.environment, node_set.nccl_topology):
             continue
         path = f"node_sets[{index}].environment"

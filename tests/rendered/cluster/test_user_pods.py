@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.node_set import JOB_TOKEN_DIR
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import a_deployment, a_node_set, containers_of, mounts_of, pod_of, volume_of
@@ -35,6 +36,12 @@ def test_labels_and_annotations_are_added_to_those_of_the_pods(role: str) -> Non
     assert template["metadata"]["labels"].items() > LABELS.items()
     assert template["metadata"]["labels"]["app.kubernetes.io/instance"] == "hpc"
     assert template["metadata"]["annotations"] == SETTINGS["annotations"]
+
+
+def test_the_annotation_of_networks_is_given_once() -> None:
+    key = "k8s.v1.cni.cncf.io/networks"
+    with pytest.raises(SpecError, match=rf"node_sets\[0\]\.annotations\.{key}: networks sets it as well"):
+        deployed("cpu", networks=["rail-0"], annotations={key: "rail-1"})
 
 
 def test_a_spread_counts_the_pods_of_the_role_alone(role: str) -> None:
