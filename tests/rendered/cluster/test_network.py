@@ -205,3 +205,12 @@ def test_every_eviction_of_workers_and_the_controller_is_refused() -> None:
         "hpc-cpu-disruption": 0,
     }
     assert budgets["hpc-cpu-disruption"]["selector"]["matchLabels"]["soperator-pulumi/node-set"] == "cpu"
+
+
+def test_a_preview_asks_for_ipv6_unless_slurm_uses_it() -> None:
+    default, enabled = (
+        deployment.one("hpc-prerequisites", "Prerequisites").inputs
+        for deployment in (a_deployment(), a_deployment(network={"ipv6": True}))
+    )
+    assert "ipv6" not in default, "a state of an earlier version has none, and stays as it is"
+    assert enabled["ipv6"] is True
