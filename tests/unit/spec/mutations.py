@@ -309,7 +309,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *(
         _append("users", "users", "name", _somebody(name=name))
-        for name in ("root", "Zoe", "1z", "", "z" * 33, "z.z", "sudo", 7)
+        for name in ("root", "Zoe", "1z", "", "z" * 33, ".z", "sudo", 7)
     ),
     # Whether users share a gid by mistake is not known while the gid of a group is not.
     _append("groups", "users", "gid", {"name": "zina", "uid": 61_011}, {"name": "zeno", "uid": 61_012, "gid": 61_011}),
