@@ -331,7 +331,8 @@ class PartitionArgs(TypedDict):
     name: str
     """Name of the partition, for `--partition`."""
     default: NotRequired[bool]
-    """Use it for jobs that name no partition. Default: the first partition."""
+    """Use it for jobs that name no partition; false: never. Default: use the first partition without this key, if none
+    has true. Without a default partition, Slurm refuses jobs that name none."""
     options: NotRequired[Mapping[str, str | float]]
     """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's
     options."""

@@ -130,7 +130,7 @@ class ClusterSpec(Model):
 
     @property
     def all_partitions(self) -> tuple[PartitionSpec, ...]:
-        """Partitions in Slurm's order, exactly one of which is the default."""
+        """Partitions in Slurm's order; at most one is the default."""
         return partition.all_partitions(self.partitions, self.node_sets)
 
     @model_validator(mode="after")

@@ -17,8 +17,9 @@ class PartitionSpec(Model):
 
     name: SlurmName
     """Name of the partition, for `--partition`."""
-    default: StrictBool = False
-    """Use it for jobs that name no partition. Default: the first partition."""
+    default: StrictBool | None = None
+    """Use it for jobs that name no partition; false: never. Default: use the first partition without this key, if none
+    has true. Without a default partition, Slurm refuses jobs that name none."""
     options: PartitionOptions = Field(default_factory=dict)
     """Further options of slurm.conf's partition line, such as `MaxTime: 2-00:00:00`, checked against Slurm's
     options."""
@@ -29,14 +30,15 @@ def all_partitions(
 ) -> tuple[PartitionSpec, ...]:
     """Return the partitions in Slurm's order: the declared ones, then those that only node sets name.
 
-    Exactly one is the default: the one declared so, or else the first.
+    The default is the one declared so, or else the first that is not declared otherwise.
     """
     named = dict.fromkeys(name for node_set in node_sets for name in node_set.partitions)
     missing = named.keys() - {partition.name for partition in declared}
     every = (*declared, *(PartitionSpec(name=name) for name in named if name in missing))
-    if every and not any(partition.default for partition in every):
-        return (every[0].model_copy(update={"default": True}), *every[1:])
-    return every
+    if any(partition.default for partition in every):
+        return every
+    first = next((partition for partition in every if partition.default is None), None)
+    return tuple(partition.model_copy(update={"default": partition is first}) for partition in every)
 
 
 def problems(partitions: tuple[PartitionSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:

@@ -80,6 +80,14 @@ def test_exactly_one_partition_is_the_default(cluster: ClusterSpec) -> None:
     assert [each.default for each in cluster.all_partitions].count(True) == 1
 
 
+@pytest.mark.parametrize(("second", "default"), [({}, "b"), ({"default": False}, None)])
+def test_a_partition_that_says_so_never_becomes_the_default(second: dict[str, bool], default: str | None) -> None:
+    node_sets = [{"name": "a", "cpus": 1, "memory_gib": 1, "partitions": ["a", "b"]}]
+    cluster = a_spec(node_sets=node_sets, partitions=[{"name": "a", "default": False}, {"name": "b", **second}])
+
+    assert [each.name for each in cluster.all_partitions if each.default] == ([default] if default else [])
+
+
 @given(cluster_specs())
 def test_a_spec_written_out_and_read_again_is_the_same(cluster: ClusterSpec) -> None:
     assert parse_cluster(cluster.model_dump()) == cluster
