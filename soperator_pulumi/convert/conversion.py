@@ -95,8 +95,7 @@ class Conversion:
             self.extend(before, origin)
             return
         if isinstance(before, Placed):
-            for leaf in before.origins:
-                self._notes.setdefault(leaf, (Fate.NOT_NEEDED, "another value elsewhere in the input counts"))
+            self.withdraw(before, "another value elsewhere in the input counts")
         place[key] = self.value(value, origin, how)
 
     def value(self, value: object, origin: Section | Iterable[Leaf] = (), how: str = "") -> Placed:
@@ -134,21 +133,34 @@ class Conversion:
         """Note that values are not needed, except those that are in the stack."""
         self._note(_leaves(origin), Fate.NOT_NEEDED, why)
 
+    def withdraw(self, placed: Placed, why: str) -> None:
+        """Note that a value that was in the stack is not needed."""
+        for leaf in placed.origins:
+            self._notes.setdefault(leaf, (Fate.NOT_NEEDED, why))
+
     def refuse(self, placed: Placed, why: str) -> None:
         """Note that the spec refuses a value that is in the stack."""
         self._refused.update(dict.fromkeys(placed.origins, why))
 
     def split(self, leaf: Leaf, names: Sequence[str]) -> list[Leaf]:
-        """Account for a text part by part, and return a leaf for every part."""
+        """Account for a text, or for a part of one, part by part, and return a leaf for every part."""
         seen: dict[str, int] = {}
         parts = []
         for name in names:
             seen[name] = seen.get(name, 0) + 1
             shown = name if seen[name] == 1 else f"{name}, again"
-            parts.append(Leaf(f"{leaf.path} ({shown})", (*leaf.keys, name, seen[name]), name, leaf.line))
+            path = f"{leaf.path[:-1]} {shown})" if leaf.path.endswith(")") else f"{leaf.path} ({shown})"
+            parts.append(Leaf(path, (*leaf.keys, name, seen[name]), name, leaf.line))
         if parts:
             self._parts[leaf] = parts
         return parts
+
+    def _smallest(self, leaf: Leaf) -> Iterator[Leaf]:
+        """Yield the parts of a value that have no parts themselves."""
+        if leaf not in self._parts:
+            yield leaf
+        for part in self._parts.get(leaf, ()):
+            yield from self._smallest(part)
 
     def is_accounted(self, leaf: Leaf) -> bool:
         """Return True if a value is in the stack, or has a note."""
@@ -184,7 +196,7 @@ class Conversion:
                 targets.setdefault(leaf, []).append(path)
                 if placed.how:
                     changes.setdefault(leaf, []).append(placed.how)
-        whole = [part for leaf in self.leaves for part in self._parts.get(leaf, [leaf])]
+        whole = [part for leaf in self.leaves for part in self._smallest(leaf)]
         defaults = [leaf for leaf in [*targets, *self._refused, *self._notes] if leaf.is_default]
         return [
             self._entry(leaf, tuple(targets.get(leaf, ())), changes.get(leaf, []))

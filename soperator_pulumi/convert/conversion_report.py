@@ -90,6 +90,7 @@ def _reason(text: str, places: str) -> Iterator[str]:
 
 
 def _shortened(targets: Sequence[str]) -> str:
+    targets = [*dict.fromkeys(targets)]
     if len(targets) <= _FEW:
         return ", ".join(targets)
     return ", ".join(dict.fromkeys(re.split(r"[.\[]", target)[0] for target in targets))

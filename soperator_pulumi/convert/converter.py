@@ -7,6 +7,7 @@ from typing import Any
 
 from soperator_pulumi.convert.conversion import Addition, Conversion, LeafAccount
 from soperator_pulumi.convert.conversion_report import report_text
+from soperator_pulumi.convert.gpu_parts import warn_of_unlocked_memory
 from soperator_pulumi.convert.settling import settle
 from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
 from soperator_pulumi.convert.slinky_values import convert_slinky_values
@@ -65,6 +66,7 @@ def convert(files: Iterable[Path]) -> Converted:
     work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
     _convert(work, sources)
     settle(work)
+    warn_of_unlocked_memory(work)
     cluster = work.plain()
     if cluster.get("login", {}).get("replicas") != 0:
         work.remarks.append(_NO_USERS)

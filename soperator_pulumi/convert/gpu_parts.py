@@ -1,5 +1,6 @@
 """GPUs and other devices of node sets, from a pod's resources and Slurm's names for them."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,12 @@ _SHORT_NAME = "gpu"
 _DEFAULT = f"{Vendor.NVIDIA}/gpu"
 _MIG = f"{Vendor.NVIDIA}/mig-"
 _PAGES = "hugepages-"
+
+_RDMA = re.compile(r"vpc\.amazonaws\.com/efa|rdma/.+|.+/.*(rdma|hca|roce|infiniband|hostdev|mlnx).*", re.IGNORECASE)
+"""Names that device plugins give to RDMA devices: AWS EFA, Mellanox' shared devices, SR-IOV, host devices."""
+
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+"""Annotation by which a pod names its secondary networks (Multus)."""
 
 _WHOLE_GPU = re.compile(rf"({'|'.join(map(re.escape, Vendor))})/gpu")
 _SHARD = "shard"
@@ -97,6 +104,56 @@ def _put(work: Conversion, item: dict[str, Any], name: str, value: Section) -> b
         work.put(gpus, "count", number, value)
         if name not in {_SHORT_NAME, _DEFAULT}:
             work.put(gpus, "resource", name, value)
+    elif _RDMA.fullmatch(name) and "rdma" not in item:
+        work.put(work.mapping("rdma", of=item), "resource", name, value)
+        work.put(item["rdma"], "count", number, value)
     else:
         work.put(work.mapping("extra_resources", of=item), name, number, value)
     return True
+
+
+def put_networks(work: Conversion, item: dict[str, Any], annotation: Section) -> None:
+    """Write the secondary networks of pods, which Multus takes as names or as JSON."""
+    text = annotation.text().strip()
+    try:
+        given = json.loads(text) if text.startswith("[") else [name.strip() for name in text.split(",") if name.strip()]
+        names = [_network(network) for network in given]
+    except (ValueError, TypeError, KeyError):
+        work.cannot(annotation, "not a list of networks as Multus takes it")
+        return
+    plain = text == ",".join(names)
+    for name in names:
+        how = "" if plain else "interfaces are net1, net2 and so on, in this order"
+        work.listed("networks", of=item).append(work.value(name, annotation, how))
+
+
+def _network(given: str | dict[str, str]) -> str:
+    if isinstance(given, str):
+        return given.partition("@")[0]
+    return f"{given['namespace']}/{given['name']}" if given.get("namespace") else given["name"]
+
+
+def put_locked_memory(work: Conversion, item: dict[str, Any], context: Section) -> None:
+    """Let jobs lock memory if the container of slurmd may."""
+    for capability in context.at("capabilities", "add").items():
+        if capability.text().removeprefix("CAP_") != "IPC_LOCK":
+            continue
+        if "rdma" in item:
+            work.needless(capability, "jobs of nodes with rdma may lock memory")
+        else:
+            work.put(item, "lock_memory", True, capability, "jobs may lock memory (IPC_LOCK)")
+
+
+def warn_of_unlocked_memory(work: Conversion) -> None:
+    """Add a remark about node sets whose jobs may need RDMA, and cannot lock memory."""
+    node_sets = work.stack.get("node_sets", [])
+    names = [
+        str(item["name"].value)
+        for item in (node_sets if isinstance(node_sets, list) else [])
+        if item.keys() & {"gpus", "networks"} and not item.keys() & {"rdma", "lock_memory"}
+    ]
+    if names:
+        work.remarks.append(
+            f"Jobs on {', '.join(names)} cannot lock memory, which RDMA needs: if these machines have InfiniBand or "
+            "RoCE, set `rdma`, or `lock_memory: true`."
+        )

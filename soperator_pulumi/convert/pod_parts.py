@@ -54,6 +54,14 @@ def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Se
             work.put(work.mapping("pod_resources", kind, of=role), name, _quantity(place, name), place)
 
 
+def put_pods(work: Conversion, role: dict[str, Any], resources: Section, pod: Section) -> None:
+    """Write the placement, the priority and the resources of a role's pods in the form of Kubernetes."""
+    place_pods(work, role, pod)
+    for kind in ("requests", "limits"):
+        put_resources(work, role, kind, resources.at(kind))
+    put_priority(work, role, pod)
+
+
 def _quantity(place: Section, name: str) -> object:
     """Return a quantity as the spec accepts it: memory always has a unit."""
     value = place.plain()
@@ -62,6 +70,13 @@ def _quantity(place: Section, name: str) -> object:
     if name == "memory" and str(value).isdecimal():
         return f"{-(-int(value) // 1024)}Ki"
     return str(value)
+
+
+def put_priority(work: Conversion, role: dict[str, Any], pod: Section) -> None:
+    """Write the class of the pods, `priorityClassName`."""
+    name = pod.at("priorityClassName")
+    if name.text():
+        work.put(role, "priority_class", name.text(), name)
 
 
 def pull_settings(work: Conversion, policies: Iterable[Section], secrets: Iterable[Section]) -> None:
@@ -100,11 +115,11 @@ class MountedVolume:
 
 @dataclass
 class Submounts:
-    """Volumes of the input as submounts of the jail, one per path, for login nodes, workers or both."""
+    """Volumes of the input as submounts of the jail, one per path and role."""
 
     work: Conversion
-    _items: dict[str, tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=dict)
-    """Fields of submounts by path, as plain and as placed values."""
+    _items: list[tuple[str, set[str], dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    """Submounts: path, roles, and fields as plain and as placed values."""
 
     def add(self, volume: MountedVolume) -> None:
         """Write a volume as a submount, or note the reason against it."""
@@ -118,15 +133,18 @@ class Submounts:
             fields["read_only"] = (True, tuple(volume.read_only.leaves()))
         plain = {key: value for key, (value, _) in fields.items()}
         path = volume.path.text()
-        known = self._items.get(path)
-        if known is None:
-            self._append(path, plain, fields, volume)
-        elif known[0] == plain:
-            self._widen(known[1], fields, volume)
-        else:
+        roles = {*_BOTH} if path == HOMES else {*volume.roles}
+        there = [known for known in self._items if known[0] == path]
+        same = next((known for known in there if known[2] == plain), None)
+        if any(known is not same and known[1] & roles for known in there):
             work.cannot(_origins(volume), f"{path} has another volume: add this one by hand, and node_sets to both")
+        elif same is None:
+            self._items.append((path, roles, plain, self._appended(path, fields, volume)))
+        else:
+            same[1].update(roles)
+            self._widen(same[3], fields, volume)
 
-    def _append(self, path: str, plain: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
+    def _appended(self, path: str, fields: dict[str, Any], volume: MountedVolume) -> dict[str, Any]:
         work = self.work
         for_all = path == HOMES and set(volume.roles) != _BOTH
         how = "homes are the same in sessions and in jobs" if for_all else volume.how
@@ -137,7 +155,7 @@ class Submounts:
         if path != HOMES and set(volume.roles) != _BOTH:
             item["roles"] = [work.value(role) for role in volume.roles]
         work.listed("jail", "submounts").append(item)
-        self._items[path] = (plain, item)
+        return item
 
     def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
         """Add an origin and its roles to a submount."""

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.pod_parts import put_pods
+from soperator_pulumi.convert.required_values import require_allowed_sources
+from soperator_pulumi.convert.slurm_text import read_options
 from soperator_pulumi.convert.yaml_tree import Section
 from soperator_pulumi.spec.accounting import NONE
 
@@ -12,15 +15,15 @@ ACCOUNTING = "no counterpart in `accounting`, which has its own database, ages o
 REST = "no counterpart in `rest`, whose pods, ports and limits are fixed"
 
 _PURGED = {
-    "events": "PurgeEventAfter",
-    "jobs": "PurgeJobAfter",
-    "reservations": "PurgeResvAfter",
-    "steps": "PurgeStepAfter",
-    "suspends": "PurgeSuspendAfter",
-    "transactions": "PurgeTXNAfter",
-    "usage": "PurgeUsageAfter",
+    "purgeeventafter": "events",
+    "purgejobafter": "jobs",
+    "purgeresvafter": "reservations",
+    "purgestepafter": "steps",
+    "purgesuspendafter": "suspends",
+    "purgetxnafter": "transactions",
+    "purgeusageafter": "usage",
 }
-"""Keys of `accounting.purge`, by the parameters of slurmdbd.conf."""
+"""Keys of `accounting.purge`, by the parameters of slurmdbd.conf in lower case."""
 
 _AGE = re.compile(r"(?P<number>[1-9]\d*)(?P<unit>hour|day|month)s?")
 
@@ -63,23 +66,51 @@ def put_operator_database(work: Conversion, place: Section) -> None:
 
 
 def put_purges(work: Conversion, parameters: Section) -> None:
-    """Write the ages at which slurmdbd deletes records. The case of the parameters does not matter."""
-    places = {key.lower(): value for key, value in parameters.entries()}
-    for ours, theirs in _PURGED.items():
-        place = places.get(theirs.lower(), Section(None))
-        if match := _AGE.fullmatch(place.text().lower()):
-            age = f"{match['number']} {match['unit']}s"
-            work.put(work.mapping("accounting", "purge"), ours, age, place)
+    """Write the ages at which slurmdbd deletes records, from parameters of slurmdbd.conf in any case."""
+    for key, value, leaves in read_options(work, parameters):
+        ours = _PURGED.get(key.lower())
+        match = _AGE.fullmatch(str(value).lower())
+        if ours and match:
+            work.put(work.mapping("accounting", "purge"), ours, f"{match['number']} {match['unit']}s", leaves)
+        else:
+            work.cannot(leaves, ACCOUNTING)
 
 
-def put_slinky_accounting(work: Conversion, place: Section) -> None:
+def put_slinky_accounting(work: Conversion, place: Section, pod: Section) -> None:
     """Write the accounting of Slinky's chart or custom resource, whose database is external."""
     if place.at("external").is_on():
+        work.cannot(place, "slurmdbd is always the cluster's own; its database may be outside")
         return
+    put_pods(work, work.mapping("accounting", "slurmdbd"), place.at("slurmdbd", "resources"), pod)
     storage = place.at("storageConfig")
     keys = {"host": "host", "port": "port", "database": "database", "username": "user"}
     put_database(work, storage, keys, storage.at("passwordKeyRef"))
-    put_purges(work, place.at("extraConfMap"))
+    if place.at("extraConf").text():
+        work.needless(place.at("extraConfMap"), "extraConf is given, and that counts")
+        put_purges(work, place.at("extraConf"))
+    else:
+        put_purges(work, place.at("extraConfMap"))
+
+
+def put_slinky_rest(work: Conversion, place: Section, pod: Section) -> None:
+    """Write the REST API of Slinky's chart or custom resource."""
+    put_rest(work, Section(None), place.at("replicas"))
+    rest = work.mapping("rest")
+    put_pods(work, rest, place.at("slurmrestd", "resources"), pod)
+    put_service(work, rest, place.at("service"))
+
+
+def put_service(work: Conversion, role: dict[str, Any], service: Section) -> None:
+    """Write the type, the annotations and the allowed sources of a Service in the form of Kubernetes."""
+    kind = service.at("spec", "type")
+    if kind.text():
+        work.put(role, "service", kind.text(), kind)
+    for key, value in service.at("metadata", "annotations").entries():
+        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
+    for source in service.at("spec", "loadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), source.text(), source)
+    if kind.text() in {"LoadBalancer", "NodePort"}:
+        require_allowed_sources(work, role)
 
 
 def put_rest(work: Conversion, switch: Section, replicas: Section) -> None:

@@ -6,21 +6,29 @@ from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.gpu_parts import put_devices, put_gres
+from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, put_locked_memory, put_networks
 from soperator_pulumi.convert.monitoring_parts import put_metrics
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import (
+    MountedVolume,
+    Submounts,
+    place_pods,
+    put_pods,
+    put_priority,
+    put_resources,
+)
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
-    require_allowed_sources,
     require_images,
     require_jail_image,
 )
+from soperator_pulumi.convert.service_parts import put_service
+from soperator_pulumi.convert.slurm_counterparts import entries
 from soperator_pulumi.convert.slurm_text import (
     Partition,
     place_partitions,
     put_parameter,
+    read_options,
     read_parameters,
-    read_partition_options,
     settings,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
@@ -40,6 +48,8 @@ class SlinkyNodeSet:
     """Place with `replicas`, `slurmd` and so on."""
     pod: Section
     """Spec of the pod."""
+    metadata: Section
+    """Labels and annotations of the pod."""
 
 
 def put_name(work: Conversion, name: Section) -> None:
@@ -53,7 +63,7 @@ def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
     metrics, monitor = spec.at("metrics", "enabled"), spec.at("metrics", "serviceMonitor")
     put_metrics(work, [metrics], [monitor.at("interval")], [monitor.at("enabled")])
     role = work.mapping("controller")
-    _put_role(work, role, spec.at("slurmctld", "resources"), pod)
+    put_pods(work, role, spec.at("slurmctld", "resources"), pod)
     persistence = spec.at("persistence")
     if persistence.at("enabled").plain() is False:
         work.cannot(persistence, "slurmctld's state is always on a claim: storage.state")
@@ -75,19 +85,10 @@ def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
 def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submounts) -> None:
     """Write the login nodes from one LoginSet."""
     role = work.mapping("login")
-    _put_role(work, role, spec.at("login", "resources"), pod)
+    put_pods(work, role, spec.at("login", "resources"), pod)
     if spec.at("replicas"):
         work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
-    service = spec.at("service")
-    kind = service.at("spec", "type")
-    if kind.text():
-        work.put(role, "service", kind.text(), kind)
-    for key, value in service.at("metadata", "annotations").entries():
-        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
-    for source in service.at("spec", "loadBalancerSourceRanges").items():
-        work.add(work.listed("allowed_sources", of=role), source.text(), source)
-    if kind.text() in {"LoadBalancer", "NodePort"}:
-        require_allowed_sources(work, role)
+    put_service(work, role, spec.at("service"))
     _put_volumes(spec.at("login"), pod, "login", submounts)
 
 
@@ -112,12 +113,13 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
     resources = spec.at("slurmd", "resources")
     _put_size(work, item, resources)
     put_devices(work, item, resources.at("limits"), resources.at("requests"))
+    put_networks(work, item, source.metadata.at("annotations", NETWORKS))
+    put_locked_memory(work, item, spec.at("slurmd", "securityContext"))
     if pod.at("runtimeClassName").text():
         work.put(item, "runtime_class", pod.at("runtimeClassName").text(), pod.at("runtimeClassName"))
     _put_extra(work, item, spec)
     place_pods(work, item, pod)
-    if pod.at("priorityClassName").text():
-        work.put(item, "priority_class", pod.at("priorityClassName").text(), pod.at("priorityClassName"))
+    put_priority(work, item, pod)
     unavailable = spec.at("updateStrategy", "rollingUpdate", "maxUnavailable")
     if unavailable.text() and spec.at("updateStrategy", "type").text() in {"", "RollingUpdate"}:
         work.put(work.mapping("rolling_update", of=item), "max_unavailable", unavailable.plain(), unavailable)
@@ -129,6 +131,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
 def own_partition(work: Conversion, name: str, place: Section) -> Partition | None:
     """Return the partition that Slinky creates for a node set; None if it creates none."""
     if not place.at("enabled").is_on():
+        work.needless(place, "the node set has no partition of its own")
         return None
     leaves = tuple(place.at("enabled").leaves())
     partition = Partition(name, leaves, [(name, leaves)])
@@ -169,16 +172,8 @@ def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
 def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
     if place.at("config").text():
         work.needless(place.at("configMap"), "config is given, and that counts")
-        return read_partition_options(work, place.at("config"))
-    return read_partition_options(work, place.at("configMap"))
-
-
-def _put_role(work: Conversion, role: dict[str, Any], resources: Section, pod: Section) -> None:
-    place_pods(work, role, pod)
-    for kind in ("requests", "limits"):
-        put_resources(work, role, kind, resources.at(kind))
-    if pod.at("priorityClassName").text():
-        work.put(role, "priority_class", pod.at("priorityClassName").text(), pod.at("priorityClassName"))
+        return read_options(work, place.at("config"))
+    return read_options(work, place.at("configMap"))
 
 
 def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> None:
@@ -219,8 +214,8 @@ def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
 
 def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: str, leaves: tuple[Leaf, ...]) -> None:
     if key.lower() in {"features", "feature"}:
-        for feature in filter(None, value.split(",")):
-            work.add(work.listed("features", of=item), feature, leaves)
+        for feature, own in entries(work, value, leaves):
+            work.add(work.listed("features", of=item), feature, own)
     elif key.lower() == "gres":
         put_gres(work, item, value, leaves)
     else:

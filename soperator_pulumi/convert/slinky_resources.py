@@ -12,8 +12,8 @@ from soperator_pulumi.convert.service_parts import (
     ACCOUNTING,
     REST,
     put_no_accounting,
-    put_rest,
     put_slinky_accounting,
+    put_slinky_rest,
 )
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
 from soperator_pulumi.convert.slinky_rules import (
@@ -70,6 +70,7 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
         slinky_parts.put_name(work, root.at("metadata", "name"))
     work.require(work.stack, "name", "the input has no Controller to take it from")
     slinky_parts.put_controller(work, spec, spec.at("template", "spec"))
+    _put_services(work, own, controller)
     partitions = slinky_parts.put_extra_conf(work, spec)
     logins = [source.root for source in own if source.resource == _LOGIN_SET]
     _put_login(work, logins, submounts)
@@ -78,11 +79,12 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     specs = [_over(node_set) for node_set in node_sets]
     for node_tree, node_spec in zip(node_sets, specs, strict=True):
         name, origin = _slurm_name(node_tree)
-        node_set = SlinkyNodeSet(name, origin, node_spec, node_spec.at("template", "spec"))
+        node_set = SlinkyNodeSet(
+            name, origin, node_spec, node_spec.at("template", "spec"), node_spec.at("template", "metadata")
+        )
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
         partitions += [] if partition is None else [partition]
-    _put_services(work, own, controller)
     slinky_parts.finish(work, partitions, items)
     _put_pulls(work, [spec, *(login.at("spec") for login in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
@@ -101,11 +103,12 @@ def _put_services(work: Conversion, own: Sequence[Source], controller: Source | 
     """Write accounting and the REST API. Without a Controller, neither is known."""
     accounting, rest = only_one(own, _ACCOUNTING), only_one(own, _REST_API)
     if accounting is not None:
-        put_slinky_accounting(work, accounting.root.at("spec"))
+        spec = accounting.root.at("spec")
+        put_slinky_accounting(work, spec, spec.at("template", "spec"))
     elif controller is not None:
         put_no_accounting(work, Section(None))
     if rest is not None:
-        put_rest(work, Section(None), rest.root.at("spec", "replicas"))
+        put_slinky_rest(work, rest.root.at("spec"), rest.root.at("spec", "template", "spec"))
 
 
 def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts) -> None:

@@ -22,7 +22,7 @@ FILE = "other files than slurm.conf are not converted"
 
 _OTHER_RESOURCES = "resources here are CPU, memory, and devices of workers"
 _CONTAINERS = "pods here take no additional containers"
-_ARGUMENTS = "arguments and environment of daemons are fixed"
+_ARGUMENTS = "arguments and environment of daemons are fixed; variables of jobs are node_sets[].environment"
 _METADATA = "labels and annotations are set for all objects together (labels, annotations)"
 
 
@@ -103,7 +103,6 @@ NODE_SET_RULES: tuple[Rule, ...] = (
     *needless("several workers may share a machine, unless they have its whole size", "oversubscribeNode"),
     *_container("slurmd"),
     *_sidecar("logfile"),
-    *needless("the node set has no partition of its own", "partition.**"),
     *cannot("users cannot log in to workers", "ssh.**", switch="ssh.enabled"),
     *needless("a node is always drained before its pod is recreated", "updateStrategy.type"),
     *cannot("updates are part of `up`, and create no reservations in Slurm", "updateStrategy.**"),

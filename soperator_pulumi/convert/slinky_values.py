@@ -10,8 +10,8 @@ from soperator_pulumi.convert.service_parts import (
     ACCOUNTING,
     REST,
     put_no_accounting,
-    put_rest,
     put_slinky_accounting,
+    put_slinky_rest,
 )
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
 from soperator_pulumi.convert.slinky_rules import (
@@ -31,7 +31,14 @@ from soperator_pulumi.convert.slurm_text import Partition
 from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
 
-_CHART_DEFAULTS = {"restapi": {"replicas": 1}}
+_CHART_DEFAULTS = {
+    "accounting": {
+        "storageConfig": {"host": "mariadb", "passwordKeyRef": {"name": "mariadb-password", "key": "password"}}
+    },
+    "restapi": {"replicas": 1},
+}
+_PARTITIONS = {"all": {"nodesets": ["ALL"], "configMap": {"Default": "YES", "MaxTime": "UNLIMITED"}}}
+"""Partitions that the chart has, without the switch."""
 _CONTROLLER_DEFAULTS = {"persistence": {"resources": {"requests": {"storage": "4Gi"}}}}
 _LOGIN_DEFAULTS = {"enabled": True, "replicas": 1, "service": {"spec": {"type": "LoadBalancer"}}}
 _NODE_SET_DEFAULTS = {
@@ -69,15 +76,17 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
     work.require(work.stack, "name", "name of the cluster; the input leaves it to the Helm release")
     controller = _over(root.at("controller"), _CONTROLLER_DEFAULTS, "controller")
     slinky_parts.put_controller(work, controller, controller.at("podSpec"))
+    _put_services(work, root)
     partitions = slinky_parts.put_extra_conf(work, controller)
     _put_login(work, root, submounts)
     items = _put_node_sets(work, root, submounts, partitions)
-    for name, place in root.at("partitions").parts():
+    for name, given in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
+        chart = defaults(_PARTITIONS.get(name, {}), ("partitions", name), given.path)
+        place = Section(overlaid(chart, given.tree), given.path)
         if place.at("enabled").is_on():
             partitions.append(slinky_parts.shared_partition(work, name, place))
         else:
             work.needless(place, "the partition is not enabled")
-    _put_services(work, root)
     slinky_parts.finish(work, partitions, items)
     _put_for_all(work, root)
     rules.apply(work, controller, root.at("controller").leaves(), 1, (*CONTROLLER_RULES, *_POD_RULES))
@@ -91,10 +100,10 @@ def _put_services(work: Conversion, root: Section) -> None:
     accounting = root.at("accounting")
     if accounting.at("enabled").is_on():
         work.needless(accounting.at("enabled"), "accounting is on by default")
-        put_slinky_accounting(work, accounting)
+        put_slinky_accounting(work, accounting, accounting.at("podSpec"))
     else:
         put_no_accounting(work, accounting.at("enabled"))
-    put_rest(work, Section(None), root.at("restapi", "replicas"))
+    put_slinky_rest(work, root.at("restapi"), root.at("restapi", "podSpec"))
 
 
 def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
@@ -131,7 +140,7 @@ def _put_node_sets(
         if not spec.at("enabled").is_on():
             work.needless(place, "the node set is not enabled")
             continue
-        node_set = SlinkyNodeSet(name, (), spec, spec.at("podSpec"))
+        node_set = SlinkyNodeSet(name, (), spec, spec.at("podSpec"), spec.at("metadata"))
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         partition = slinky_parts.own_partition(work, name, spec.at("partition"))
         partitions += [] if partition is None else [partition]

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from soperator_pulumi.convert.conversion import TO_ADD, Conversion
+from soperator_pulumi.convert.conversion import TO_ADD, Conversion, Placed
+from soperator_pulumi.convert.slurm_counterparts import counterpart_of, entries, follows
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.slurm_parameters import (
+    FORBIDDEN_ENTRIES,
     OWNED_PARAMETERS,
     OWNED_PARTITION_OPTIONS,
     PARAMETERS,
@@ -17,6 +19,12 @@ from soperator_pulumi.spec.slurm_settings import settings_problems
 
 ALL = "ALL"
 """Slurm's word for all nodes."""
+
+_DEFAULT = "DEFAULT"
+"""Slurm's word for a line with options of all partitions after it."""
+
+_WHOLE_LINES = ("downnodes", "frontendname", "include", "nodename", "nodeset")
+"""Beginnings of lines whose settings are no parameters."""
 
 _ANY = "main"
 """Partition of node sets that are in no partition."""
@@ -46,11 +54,20 @@ class Partition:
 
 
 def lines(text: str) -> Iterator[str]:
-    """Yield the lines of a Slurm configuration file, without comments, with continued lines joined."""
-    for line in re.sub(r"\\\n", " ", text).splitlines():
-        stripped = re.sub(r"(?<!\\)#.*", "", line).strip()
-        if stripped:
-            yield stripped
+    """Yield the lines of a Slurm configuration file as Slurm's parse_config.c reads them.
+
+    A comment ends with its line. A line goes on if an odd number of backslashes ends it, with blanks after them or not.
+    """
+    begun = ""
+    for line in [*text.splitlines(), ""]:
+        piece = re.sub(r"(?<!\\)#.*", "", line)
+        ending = re.search(r"\\+(?=\s*$)", piece)
+        if ending and len(ending[0]) % 2:
+            begun += piece[: ending.end() - 1]
+            continue
+        if whole := (begun + piece).strip():
+            yield whole
+        begun = ""
 
 
 def settings(line: str) -> list[Setting]:
@@ -62,11 +79,20 @@ def settings(line: str) -> list[Setting]:
 
 
 def put_parameter(work: Conversion, key: str, value: object, origin: Section | tuple[Leaf, ...]) -> None:
-    """Write a parameter of slurm.conf into `slurm.extra`, or note the reason against it."""
+    """Write a parameter of slurm.conf into its place in the spec or `slurm.extra`, or note the reason against it."""
     leaves = tuple(origin.leaves() if isinstance(origin, Section) else origin)
+    if put := counterpart_of(key):
+        put(work, value, leaves)
+        return
+    if why := follows(key, value):
+        work.needless(leaves, why)
+        return
+    value, leaves = _without_forbidden(work, key, value, leaves)
+    if not leaves:
+        return
     name, reason = _checked(key, value, PARAMETERS, OWNED_PARAMETERS)
     if reason:
-        work.cannot(leaves, f"{key} {reason}")
+        work.cannot(leaves, reason)
     else:
         work.put(work.mapping("slurm", "extra"), name, value, leaves)
 
@@ -81,16 +107,19 @@ def read_parameters(work: Conversion, place: Section) -> list[Partition]:
         parts = iter(work.split(leaf, [_shown(line[0], setting) for line in found for setting in line]))
         for line in found:
             own = [(setting, next(parts)) for setting in line]
-            if line[0].key.lower() == "partitionname":
+            first = line[0].value if line[0].key == "text" else line[0].key
+            if first.lower() == "partitionname":
                 partitions.append(_partition(work, own))
+            elif first.lower() in _WHOLE_LINES:
+                work.cannot([part for _, part in own], f"{first} {OWNED_PARAMETERS[first.lower()]}")
             else:
                 for setting, part in own:
                     _put(work, setting, part)
-    return partitions
+    return with_defaults(work, partitions)
 
 
-def read_partition_options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
-    """Return the options of a partition that are given as text or as a mapping."""
+def read_options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
+    """Return settings that are given as text or as a mapping."""
     if entries := place.entries():
         return [(key, _listed(entry), tuple(entry.leaves())) for key, entry in entries]
     options: list[tuple[str, object, tuple[Leaf, ...]]] = []
@@ -114,6 +143,28 @@ def read_partition_line(work: Conversion, leaf: Leaf) -> Partition | None:
     return _partition(work, list(zip(found, parts, strict=True)))
 
 
+def with_defaults(work: Conversion, partitions: list[Partition]) -> list[Partition]:
+    """Return partitions with the options that lines `PartitionName=DEFAULT` before them give (slurm.conf(5))."""
+    found: list[Partition] = []
+    common = Partition("", ())
+    for partition in partitions:
+        own = {key.lower() for key, _, _ in partition.options}
+        inherited = [option for option in common.options if option[0].lower() not in own]
+        whole = replace(partition, nodes=partition.nodes or common.nodes, options=[*partition.options, *inherited])
+        if partition.name.upper() == _DEFAULT:
+            common = whole
+            work.needless(partition.origins, "the partitions after it have its options")
+        else:
+            found.append(whole)
+    used = {leaf for partition in found for _, _, leaves in partition.options for leaf in leaves}
+    used |= {leaf for partition in found for _, leaves in partition.nodes for leaf in leaves}
+    for partition in partitions:
+        given = [leaves for _, _, leaves in partition.options] + [leaves for _, leaves in partition.nodes]
+        unused = [leaf for leaves in given for leaf in leaves if leaf not in used]
+        work.needless(unused, "no partition after it takes this default")
+    return found
+
+
 def place_partitions(work: Conversion, partitions: list[Partition], node_sets: Mapping[str, list[object]]) -> None:
     """Write partitions, and add their names to the node sets.
 
@@ -131,6 +182,25 @@ def place_partitions(work: Conversion, partitions: list[Partition], node_sets: M
         for name, leaves in members.items():
             work.add(node_sets[name], partition.name, (*partition.origins, *leaves))
         _place(work, partition)
+    _choose_default(work)
+
+
+def _choose_default(work: Conversion) -> None:
+    """Keep one default partition: Slurm takes the last one. Say so if the input has none, and the stack has."""
+    items = work.stack.get("partitions", [])
+    defaults = [item for item in items if "default" in item and item["default"].value]
+    for item in defaults[:-1]:
+        work.withdraw(item.pop("default"), f"Slurm takes the last default partition, {_name(defaults[-1])}")
+    first = next((item for item in items if "default" not in item), None)
+    if not defaults and first is not None:
+        work.remarks.append(
+            "No partition of the input is the default, so Slurm refuses jobs that name none. Here, "
+            f"{_name(first)} is the default; to have none, set `default: false` in all partitions."
+        )
+
+
+def _name(item: Mapping[str, Placed]) -> object:
+    return item["name"].value
 
 
 def give_every_node_set_a_partition(work: Conversion) -> None:
@@ -150,12 +220,9 @@ def _place(work: Conversion, partition: Partition) -> None:
     for key, value, leaves in partition.options:
         name, reason = _checked(key, value, PARTITION_OPTIONS, OWNED_PARTITION_OPTIONS)
         if key.lower() == "default":
-            if str(value).lower() in {"yes", "true", "1"}:
-                work.put(item, "default", True, leaves)
-            else:
-                work.needless(leaves, "a partition is the default only if it is marked so")
+            work.put(item, "default", str(value).lower() in {"yes", "true", "1", "up"}, leaves)
         elif reason:
-            work.cannot(leaves, f"{key} {reason}")
+            work.cannot(leaves, reason)
         else:
             work.put(work.mapping("options", of=item), name, value, leaves)
 
@@ -190,6 +257,23 @@ def _partition(work: Conversion, found: list[tuple[Setting, Leaf]]) -> Partition
     return partition
 
 
+def _without_forbidden(
+    work: Conversion, key: str, value: object, leaves: tuple[Leaf, ...]
+) -> tuple[object, tuple[Leaf, ...]]:
+    """Return a list without the entries that it may not have, and the leaves of the others."""
+    forbidden = FORBIDDEN_ENTRIES.get(key.lower(), {})
+    words = [word.strip().partition("=")[0].lower() for word in str(value).split(",")]
+    if not forbidden.keys() & {*words}:
+        return value, leaves
+    kept = []
+    for word, own in entries(work, value, leaves):
+        if reason := forbidden.get(word.partition("=")[0].lower()):
+            work.cannot(own, f"{key} has the entry {word}, which {reason}")
+        else:
+            kept.append((word, own))
+    return ",".join(word for word, _ in kept), tuple(leaf for _, own in kept for leaf in own)
+
+
 def _put(work: Conversion, setting: Setting, part: Leaf) -> None:
     if setting.key == "text":
         work.cannot([part], "not a Slurm setting: it has no '='")
@@ -208,7 +292,10 @@ def _checked(key: str, value: object, table: Mapping[str, Kind], owned: Mapping[
     """Return Slurm's spelling of a key, and the reason against the setting; empty if there is none."""
     found = settings_problems({key: value}, table, owned)
     spelling = next((name for name in table if name.lower() == key.lower()), key)
-    return spelling, found[0].text.removesuffix(" Remove it.") if found else ""
+    if not found:
+        return spelling, ""
+    text = found[0].text.removesuffix(" Remove it.")
+    return spelling, f"{key}: {text}" if text[0].isupper() else f"{key} {text}"
 
 
 def _listed(place: Section) -> object:

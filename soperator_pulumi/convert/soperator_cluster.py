@@ -25,9 +25,10 @@ from soperator_pulumi.convert.slurm_text import (
     Partition,
     place_partitions,
     put_parameter,
+    read_options,
     read_parameters,
     read_partition_line,
-    read_partition_options,
+    with_defaults,
 )
 from soperator_pulumi.convert.soperator_node_sets import NO_CLAIMS, SourceNodeSet, convert_node_set, put_shared_memory
 from soperator_pulumi.convert.yaml_tree import Section
@@ -66,6 +67,7 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     filters = _named(cluster.at("k8sNodeFilters"))
     volumes = _named(cluster.at("volumeSources"))
     submounts = Submounts(work)
+    _put_services(work, cluster, filters)
     _put_parameters(work, cluster)
     _put_controller(work, cluster.at("slurmNodes", "controller"), filters, volumes)
     _put_login(work, cluster.at("slurmNodes", "login"), filters, volumes, submounts)
@@ -74,7 +76,6 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     put_shared_memory(work, [node_set.spec for node_set in node_sets], submounts)
     _put_partitions(work, cluster, items)
     _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
-    _put_services(work, cluster)
     for place in (cluster.at("slurmNodes", "login"), cluster.at("slurmNodes", "controller")):
         _put_jail_volume(work, place.at("volumes", "jail", "volumeSourceName"), volumes)
     require_images(work)
@@ -83,7 +84,7 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
         work.require(work.stack, "node_sets", "soperator describes node sets in another file: give that file as well")
 
 
-def _put_services(work: Conversion, cluster: Section) -> None:
+def _put_services(work: Conversion, cluster: Section, filters: dict[str, Section]) -> None:
     """Write accounting and the REST API, which are off by default, and metrics, which are on."""
     if not cluster:
         return
@@ -94,8 +95,10 @@ def _put_services(work: Conversion, cluster: Section) -> None:
         work.needless(accounting.at("enabled"), "accounting is on by default")
         _put_database(work, accounting)
         put_purges(work, accounting.at("slurmdbdConfig"))
+        _put_service_pod(work, work.mapping("accounting", "slurmdbd"), accounting, accounting.at("slurmdbd"), filters)
     if rest.at("enabled").is_on():
         put_rest(work, rest.at("enabled"), rest.at("size"))
+        _put_service_pod(work, work.mapping("rest"), rest, rest.at("rest"), filters)
     exporter, endpoint = cluster.at("slurmNodes", "exporter"), cluster.at("slurmNodes", "controller", "openMetrics")
     intervals = [exporter.at("podMonitorConfig", "interval"), exporter.at("collectionInterval")]
     put_metrics(
@@ -103,6 +106,15 @@ def _put_services(work: Conversion, cluster: Section) -> None:
         [exporter.at("enabled"), endpoint.at("enabled")],
         intervals if exporter.at("enabled").is_on() else [endpoint.at("serviceMonitor", "interval")],
     )
+    if exporter.at("enabled").is_on():
+        _place_role(work, work.mapping("metrics"), exporter, filters)
+
+
+def _put_service_pod(
+    work: Conversion, role: dict[str, Any], place: Section, container: Section, filters: dict[str, Section]
+) -> None:
+    _place_role(work, role, place, filters)
+    _put_pod(work, role, container.at("resources"))
 
 
 def _put_database(work: Conversion, accounting: Section) -> None:
@@ -124,7 +136,11 @@ def _named(places: Section) -> dict[str, Section]:
 
 
 def _put_parameters(work: Conversion, cluster: Section) -> None:
-    for key, value in cluster.at("slurmConfig").entries():
+    of_accounting = cluster.at("slurmNodes", "accounting", "slurmConfig")
+    if not cluster.at("slurmNodes", "accounting", "enabled").is_on():
+        work.needless(of_accounting, "slurmNodes.accounting.enabled is off")
+        of_accounting = Section(None)
+    for key, value in [*cluster.at("slurmConfig").entries(), *of_accounting.entries()]:
         parameter = key[:1].upper() + key[1:]
         if not value or value.text() == "":
             work.needless(value, "empty")
@@ -255,7 +271,7 @@ def _put_partitions(work: Conversion, cluster: Section, items: dict[str, dict[st
         case "custom":
             work.needless(kind, "partitions are always listed")
             lines = [read_partition_line(work, leaf) for leaf in configuration.at("rawConfig").leaves() if leaf.value]
-            partitions = [line for line in lines if line is not None]
+            partitions = with_defaults(work, [line for line in lines if line is not None])
             work.needless(configuration.at("partitions"), 'partitionConfiguration.configType is "custom"')
         case "structured":
             work.needless(kind, "partitions are always listed")
@@ -282,7 +298,7 @@ def _structured(work: Conversion, place: Section) -> Partition:
     else:
         work.needless(place.at("isAll"), "the node sets are named")
         partition.nodes += [(name.text(), tuple(name.leaves())) for name in place.at("nodeSetRefs").items()]
-    partition.options = read_partition_options(work, place.at("config"))
+    partition.options = read_options(work, place.at("config"))
     return partition
 
 

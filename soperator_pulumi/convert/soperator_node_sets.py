@@ -39,8 +39,8 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
     work.put(item, "name", source.name.text(), source.name)
     if spec.at("replicas"):
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
-    _put_size(work, item, spec)
     put_devices(work, item, spec.at("slurmd", "resources"))
+    _put_size(work, item, spec)
     for feature in spec.at("nodeConfig", "features").items():
         work.add(work.listed("features", of=item), feature.text(), feature)
     if spec.at("priorityClass").text():
@@ -60,13 +60,13 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
     pod_cpus, memory = resources.at("cpu"), resources.at("memory")
     counted = _counted(work, item, spec.at("nodeConfig", "static"))
     found = quantity(pod_cpus.plain())
-    if counted is not None:
+    if counted is not None and counted[0] != found:
         product, parts = counted
-        work.put(item, "cpus", product, parts, "CPUs that Slurm schedules: a product of values in nodeConfig.static")
+        work.put(item, "cpus", product, parts, "CPUs that Slurm schedules, from nodeConfig.static")
     elif found is not None:
         whole = max(1, math.floor(found))
-        how = "" if pod_cpus.plain() == whole else "whole CPUs"
-        work.put(item, "cpus", whole, pod_cpus, how)
+        how = "" if pod_cpus.text() == str(whole) else f"{pod_cpus.text()} in whole CPUs"
+        work.put(item, "cpus", whole, [*pod_cpus.leaves(), *(counted[1] if counted else ())], how)
     else:
         work.require(item, "cpus", "CPUs of a node that Slurm schedules; the input has no slurmd.resources.cpu")
     amount = gib(memory.plain())

@@ -63,6 +63,56 @@ def test_devices_without_a_counterpart_are_reported(
     assert text in entry.text
 
 
+@pytest.mark.parametrize(
+    ("limits", "rdma", "others"),
+    [
+        ("vpc.amazonaws.com/efa: 4", {"resource": "vpc.amazonaws.com/efa", "count": 4}, None),
+        (
+            "rdma/fabric0: 1, rdma/fabric1: 1, example.com/fpga: 2",
+            {"resource": "rdma/fabric0", "count": 1},
+            {"rdma/fabric1": 1, "example.com/fpga": 2},
+        ),
+        ("nvidia.com/sriov-rdma-vf: 8", {"resource": "nvidia.com/sriov-rdma-vf", "count": 8}, None),
+    ],
+)
+def test_devices_for_rdma_let_jobs_lock_memory(
+    tmp_path: Path, limits: str, rdma: dict[str, Any], others: dict[str, int] | None
+) -> None:
+    _, conversion = with_devices(tmp_path, f"nvidia.com/gpu: 8, {limits}")
+
+    (item,) = conversion.cluster["node_sets"]
+    assert (item["rdma"], item.get("extra_resources")) == (rdma, others)
+    assert parse_cluster(completed(conversion)).node_sets[0].locks_memory
+    assert "cannot lock memory" not in conversion.report()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "networks"),
+    [
+        ("rdma-vf,rdma-vf", ["rdma-vf", "rdma-vf"]),
+        ("default/rail-0@net1, default/rail-1@net2", ["default/rail-0", "default/rail-1"]),
+        ('[{"name": "a", "namespace": "net"}, {"name": "b"}]', ["net/a", "b"]),
+    ],
+)
+def test_networks_of_pods_are_networks_of_the_node_set(tmp_path: Path, annotation: str, networks: list[str]) -> None:
+    text = f"""
+nodesets:
+  a: {{slurmd: {{}}, metadata: {{annotations: {{k8s.v1.cni.cncf.io/networks: '{annotation}'}}}}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["node_sets"][0]["networks"] == networks
+    assert "Jobs on a cannot lock memory" in conversion.report()
+
+
+def test_a_container_that_may_lock_memory_lets_jobs_lock_it(tmp_path: Path) -> None:
+    context = "{capabilities: {add: [IPC_LOCK, SYS_PTRACE]}}"
+    conversion = converted(tmp_path, f"nodesets:\n  a: {{slurmd: {{securityContext: {context}}}}}\n")
+
+    assert conversion.cluster["node_sets"][0]["lock_memory"] is True
+    assert [entry.leaf.value for entry in conversion.entries if entry.fate is Fate.NOT_POSSIBLE] == ["SYS_PTRACE"]
+
+
 def test_a_second_type_is_named_beside_the_first(tmp_path: Path) -> None:
     gpus, conversion = with_devices(tmp_path, "nvidia.com/gpu: 8", '"gpu:h100:4,gpu:a100:4"')
     (entry,) = [each for each in conversion.entries if each.leaf.path == GRES]

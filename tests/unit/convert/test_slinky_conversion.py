@@ -62,7 +62,7 @@ clusterName: hpc
 nodesets: {{cpu: {NODE_SET}, gpu: {{partition: {{enabled: true, config: "MaxTime=4:00:00 State=UP"}}}}}}
 partitions:
   every: {{enabled: true, nodesets: [ALL], configMap: {{Default: "YES", AllowGroups: [a, b]}}}}
-  all: {{enabled: true, nodesets: [cpu]}}
+  default: {{enabled: true, nodesets: [cpu]}}
   off: {{enabled: false, nodesets: [cpu]}}
 """
     conversion = converted(tmp_path, text)
@@ -73,7 +73,7 @@ partitions:
         {"name": "every", "default": True, "options": {"AllowGroups": "a,b"}},
     ]
     assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["cpu", "every"], ["gpu", "every"]]
-    assert fate_of(conversion, "partitions.all.enabled") is Fate.NOT_POSSIBLE  # Slurm reserves the name
+    assert fate_of(conversion, "partitions.default.enabled") is Fate.NOT_POSSIBLE  # Slurm reserves the name
     parse_cluster(completed(conversion))
 
 
@@ -81,7 +81,7 @@ def test_a_node_set_whose_only_partition_is_refused_gets_one_of_its_own(tmp_path
     text = """
 clusterName: hpc
 nodesets: {cpu: {}}
-partitions: {all: {enabled: true, nodesets: [ALL]}}
+partitions: {default: {enabled: true, nodesets: [ALL]}}
 """
     (node_set,) = converted(tmp_path, text).cluster["node_sets"]
 
@@ -207,6 +207,87 @@ nodesets: {{a: {NODE_SET}}}
     assert fate_of(conversion, "accounting.extraConfMap.DebugLevel") is Fate.NOT_POSSIBLE
     assert {"accounting", "rest"} <= conversion.cluster["images"].keys()
     assert "database" not in conversion.cluster["images"]
+    parse_cluster(completed(conversion))
+
+
+def test_the_chart_s_own_database_and_partition_are_known(tmp_path: Path) -> None:
+    text = f"""
+accounting: {{enabled: true, storageConfig: {{username: me}}, extraConf: "PurgeJobAfter=2month"}}
+nodesets: {{a: {NODE_SET}}}
+partitions: {{all: {{enabled: true}}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    password = {"secret": "mariadb-password", "key": "password"}
+    assert conversion.cluster["accounting"] == {
+        "database": {"external": {"host": "mariadb", "user": "me", "password": password}},
+        "purge": {"jobs": "2 months"},
+    }
+    assert conversion.cluster["partitions"] == [
+        {"name": "a"},
+        {"name": "all", "default": True, "options": {"MaxTime": "UNLIMITED"}},
+    ]
+    parse_cluster(completed(conversion))
+
+
+def test_services_keep_their_place_and_size(tmp_path: Path) -> None:
+    pod = "podSpec: {nodeSelector: {pool: ops}, tolerations: [{key: ops, operator: Exists}], priorityClassName: high}"
+    text = f"""
+accounting: {{enabled: true, slurmdbd: {{resources: {{requests: {{cpu: 1, memory: 1Gi}}}}}}, {pod}}}
+restapi:
+  slurmrestd: {{resources: {{limits: {{memory: 2Gi}}}}}}
+  service: {{spec: {{type: NodePort}}}}
+  {pod}
+nodesets: {{a: {NODE_SET}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    place = {
+        "node_selector": {"pool": "ops"},
+        "tolerations": [{"key": "ops", "operator": "Exists"}],
+        "priority_class": "high",
+    }
+    slurmdbd = conversion.cluster["accounting"]["slurmdbd"]
+    assert slurmdbd == place | {"pod_resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    rest = {"replicas": 1, "service": "NodePort", "pod_resources": {"limits": {"memory": "2Gi"}}}
+    assert conversion.cluster["rest"] == place | rest | {"allowed_sources": "<add>"}
+
+
+def test_refused_options_and_features_have_their_reasons_alone(tmp_path: Path) -> None:
+    text = """
+nodesets:
+  a:
+    extraConf: "Features=a100,40gb,no!,rdma"
+    partition: {enabled: true, configMap: {Topology: flat, NoSuchOption: 1, State: UP}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["node_sets"][0]["features"] == ["a100", "40gb", "rdma"]
+    assert conversion.cluster["partitions"] == [{"name": "a", "options": {"State": "UP"}}]
+    refused = [entry for entry in conversion.entries if entry.fate is Fate.NOT_POSSIBLE]
+    assert [entry.leaf.path.removeprefix("nodesets.a.") for entry in refused] == [
+        "extraConf (Features no!)",
+        "partition.configMap.Topology",
+        "partition.configMap.NoSuchOption",
+    ]
+
+
+def test_a_path_has_a_volume_for_sessions_and_another_for_jobs(tmp_path: Path) -> None:
+    def memory(size: str) -> str:
+        return f"podSpec: {{volumes: [{{name: t, emptyDir: {{medium: Memory, sizeLimit: {size}}}}}]}}"
+
+    mounts = "{volumeMounts: [{name: t, mountPath: /tmp}]}"
+    text = f"""
+loginsets: {{a: {{login: {mounts}, {memory("1Gi")}}}}}
+nodesets: {{a: {{slurmd: {mounts}, {memory("2Gi")}}}, b: {{slurmd: {mounts}, {memory("3Gi")}}}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["jail"]["submounts"] == [
+        {"path": "/tmp", "roles": ["login"], "memory_gib": 1},
+        {"path": "/tmp", "roles": ["worker"], "memory_gib": 2},
+    ]
+    assert fate_of(conversion, "nodesets.b.podSpec.volumes[0].emptyDir.sizeLimit") is Fate.NOT_POSSIBLE
     parse_cluster(completed(conversion))
 
 

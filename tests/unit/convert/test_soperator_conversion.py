@@ -53,7 +53,7 @@ partitionConfiguration:
 
     assert conversion.cluster["partitions"] == [
         {"name": "low", "default": True, "options": {"MaxTime": "8:00:00", "PriorityTier": "1"}},
-        {"name": "every", "options": {"QOS": "normal"}},
+        {"name": "every", "default": False, "options": {"QOS": "normal"}},
     ]
     assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["low", "every"], ["every"]]
     assert fates(conversion, "rawConfig[2]")[" (PartitionName)"][0] is Fate.NOT_POSSIBLE
@@ -108,7 +108,7 @@ customSlurmConfig: |
     assert found == {
         " (MaxJobCount)": Fate.TAKEN,
         " (SchedulerParameters)": Fate.TAKEN,
-        " (GresTypes)": Fate.NOT_POSSIBLE,
+        " (GresTypes)": Fate.NOT_NEEDED,
         " (MetricsType)": Fate.NOT_POSSIBLE,
         " (text)": Fate.NOT_POSSIBLE,
     }
@@ -397,3 +397,47 @@ def test_the_exporter_s_switch_and_interval_are_those_of_metrics(tmp_path: Path)
 def test_metrics_are_on_where_one_of_both_exporters_is(tmp_path: Path, *, on: bool) -> None:
     cluster = exporters("{enabled: false, collectionInterval: 45s}", f"{{enabled: {str(on).lower()}}}")
     assert metrics_of(tmp_path, cluster) == ({"pod_monitor": True} if on else None)
+
+
+def test_gpus_are_those_of_the_pod_and_gres_adds_their_type(tmp_path: Path) -> None:
+    text = """
+nodesets:
+  - {name: a, nodeConfig: {static: "CPUs=128 Gres=gpu:h100:8"}, slurmd: {resources: {cpu: 127, memory: 8Gi, gpu: 8}}}
+  - {name: b, nodeConfig: {static: "Gres=gpu:mi300x:8"}, slurmd: {resources: {cpu: 8, memory: 8Gi, amd.com/gpu: 8}}}
+  - name: c
+    nodeConfig: {static: "CPUs=8 Gres=gpu:1g.10gb:7"}
+    slurmd: {resources: {cpu: "8", memory: 8Gi, nvidia.com/mig-1g.10gb: 7}}
+"""
+    conversion = converted(tmp_path, text)
+    a, b, c = conversion.cluster["node_sets"]
+
+    assert (a["cpus"], a["gpus"]) == (128, {"count": 8, "type": "h100"})
+    assert b["gpus"] == {"count": 8, "type": "mi300x", "resource": "amd.com/gpu"}
+    assert c["gpus"] == {"mig": {"1g.10gb": 7}}
+    assert not {entry.fate for entry in conversion.entries} & {Fate.UNKNOWN}
+    assert fates(conversion, "nodesets[2].slurmd.resources.cpu") == {"": (Fate.TAKEN, ("node_sets[2].cpus",))}
+
+
+def test_services_have_the_place_of_their_filter(tmp_path: Path) -> None:
+    text = """
+clusterName: hpc
+k8sNodeFilters: [{name: ops, nodeSelector: {pool: ops}}]
+slurmNodes:
+  login: {size: 0}
+  accounting:
+    enabled: true
+    k8sNodeFilterName: ops
+    externalDB: {enabled: true, host: db, passwordSecretKeyRef: {name: db}}
+    slurmdbd: {resources: {cpu: 1000m, memory: 3Gi}}
+    slurmConfig: {accountingStorageEnforce: "limits", priorityWeightAge: 7}
+  rest: {enabled: true, size: 2, k8sNodeFilterName: ops}
+  exporter: {enabled: true, k8sNodeFilterName: ops}
+"""
+    cluster = converted(tmp_path, flux(text)).cluster
+
+    place = {"node_selector": {"pool": "ops"}}
+    resources = {"requests": {"cpu": "1000m", "memory": "3Gi"}, "limits": {"memory": "3Gi"}}
+    assert cluster["accounting"]["slurmdbd"] == place | {"pod_resources": resources}
+    assert cluster["rest"] == place | {"replicas": 2}
+    assert cluster["metrics"] == place | {"pod_monitor": True}
+    assert (cluster["accounting"]["enforce"], cluster["slurm"]["extra"]) == (["limits"], {"PriorityWeightAge": 7})

@@ -1,0 +1,80 @@
+"""Parameters of slurm.conf that are keys of the spec, or follow from others."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+from soperator_pulumi.convert.conversion import Conversion, Placed
+from soperator_pulumi.convert.yaml_tree import Leaf
+from soperator_pulumi.spec.accounting import Enforce, StoredPart
+
+_ALWAYS = {
+    "accountingstoragetres": (
+        r"billing|cpu|energy|fs/disk|gres/(gpu|shard)(:[\w.-]+)?|mem|node|pages|vmem",
+        "Slurm always records these and the types of GPUs",
+    ),
+    "grestypes": (r"gpu|shard", "it follows from node_sets[].gpus"),
+    "selecttype": (r"select/cons_tres", "the same here"),
+}
+"""Entries that a cluster here has anyway, by parameter in lower case, with the reason."""
+
+_ALL_RULES = (Enforce.ASSOCIATIONS, Enforce.LIMITS, Enforce.QOS, Enforce.SAFE, Enforce.WCKEYS)
+"""Rules of `AccountingStorageEnforce=all` (slurm.conf(5))."""
+
+
+def entries(work: Conversion, value: object, leaves: Sequence[Leaf]) -> list[tuple[str, tuple[Leaf, ...]]]:
+    """Return the entries of a list in Slurm's form, `a,b`, every one with its own leaves."""
+    words = [word.strip() for word in str(value).split(",")]
+    if len(leaves) == 1 and len(words) > 1:
+        leaves = work.split(leaves[0], words)
+    own = [(leaf,) for leaf in leaves] if len(leaves) == len(words) else [tuple(leaves)] * len(words)
+    return [(word, part) for word, part in zip(words, own, strict=True) if word]
+
+
+def counterpart_of(key: str) -> "Callable[[Conversion, object, Sequence[Leaf]], None] | None":
+    """Return the function that writes a parameter into its place in the spec; None for all others."""
+    return _COUNTERPARTS.get(key.lower())
+
+
+def follows(key: str, value: object) -> str:
+    """Return the reason why a cluster here has a parameter's value anyway; empty if it does not."""
+    pattern, reason = _ALWAYS.get(key.lower(), ("", ""))
+    return reason if all(re.fullmatch(pattern, word.strip().lower()) for word in str(value).split(",")) else ""
+
+
+def _put_enforce(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
+    _put_words(work, "enforce", Enforce, entries(work, value, leaves), {"all": _ALL_RULES})
+
+
+def _put_store(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
+    _put_words(work, "store", StoredPart, entries(work, value, leaves), {})
+
+
+def _put_words(
+    work: Conversion,
+    key: str,
+    allowed: type[StrEnum],
+    words: Iterable[tuple[str, tuple[Leaf, ...]]],
+    groups: dict[str, tuple[StrEnum, ...]],
+) -> None:
+    for word, leaves in words:
+        known = groups.get(word.lower(), (allowed(word.lower()),) if word.lower() in {*allowed} else ())
+        if isinstance(work.stack.get("accounting"), Placed):
+            work.needless(leaves, "accounting is off")
+            continue
+        for rule in known:
+            work.add(work.listed("accounting", key), str(rule), leaves)
+        work.cannot(leaves, f"accounting.{key} takes {', '.join(allowed)}")
+
+
+def _put_max_nodes(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
+    number: Any = int(str(value)) if str(value).isdecimal() else value
+    work.put(work.mapping("slurm"), "max_nodes", number, leaves)
+
+
+_COUNTERPARTS = {
+    "accountingstorageenforce": _put_enforce,
+    "accountingstoreflags": _put_store,
+    "maxnodecount": _put_max_nodes,
+}
