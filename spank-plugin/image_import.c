@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,8 +27,9 @@
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define READ_ONLY (HARMLESS | MOUNT_ATTR_RDONLY)
 
-/* Of the worker's root, each a folder of the image alone: /usr itself is closed to users (images/worker). */
-static const char *const PROGRAMS[] = {"/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share", "/etc/nsswitch.conf"};
+/* Of the worker's root, folders of the image alone (/usr itself is closed to users: images/worker), and the settings. */
+static const char *const OF_WORKER[] = {"/usr/bin",   "/usr/lib",           "/usr/lib64",
+                                        "/usr/share", "/etc/nsswitch.conf", IMPORTER_SETTINGS};
 
 /* Certificates: those of the jail, or else of the worker's image. */
 static const char *const CERTIFICATES[] = {"/etc/ssl", "/etc/pki"};
@@ -42,12 +44,18 @@ static struct {
     struct failure failure;
 } *shared;
 
+/*
+ * A socket from the importer to slurmstepd, which never reads: a lock that is sent stays held in it, out of reach of the
+ * user, until the step has ended.
+ */
+static int locks[2];
+
 int image_import_prepare(void)
 {
     pthread_mutexattr_t attributes;
     void *memory = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, locks) < 0)
         return -1;
     shared = memory;
     pthread_mutexattr_init(&attributes);
@@ -58,14 +66,14 @@ int image_import_prepare(void)
     return errno == 0 ? 0 : -1;
 }
 
-static int add_programs(int root, struct failure *failure)
+static int add_of_worker(int root, struct failure *failure)
 {
-    for (size_t i = 0; i < LENGTH(PROGRAMS); i++) {
-        int mount = mounts_clone(AT_FDCWD, PROGRAMS[i], false, READ_ONLY, CLOSED);
+    for (size_t i = 0; i < LENGTH(OF_WORKER); i++) {
+        int mount = mounts_clone(AT_FDCWD, OF_WORKER[i], false, READ_ONLY, CLOSED);
 
         if (mount < 0 && errno == ENOENT)
             continue; /* lib64 is not on every architecture */
-        if (view_attach(root, mount, PROGRAMS[i], failure) < 0)
+        if (view_attach(root, mount, OF_WORKER[i], failure) < 0)
             return -1;
     }
     return 0;
@@ -123,7 +131,7 @@ static int build_root(int jail, const struct jail_config *config, struct failure
     result = place < 0 || mounts_attach(root, place) < 0 ? fail(failure, "mount", "the importer's root") : 0;
     if (place >= 0)
         close(place);
-    if (result == 0 && (link_folders(root, failure) < 0 || add_programs(root, failure) < 0 ||
+    if (result == 0 && (link_folders(root, failure) < 0 || add_of_worker(root, failure) < 0 ||
                         add_certificates(root, jail, failure) < 0))
         result = -1;
     for (size_t i = 0; i < LENGTH(OF_JAIL) && result == 0; i++)
@@ -172,7 +180,7 @@ static void run_importer(const struct image_import *import, int output)
     char *const program[] = {(char *)IMPORTER, import->job_id, import->image, NULL};
     char *variables[MAX_VARIABLES + 3], home[600];
     struct failure failure = {FAILURE_NONE, ""};
-    int jail, input;
+    int jail;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     list_variables(import, variables, home);
@@ -182,8 +190,7 @@ static void run_importer(const struct image_import *import, int output)
     }
     if (chdir(import->directory) < 0 && chdir("/") < 0)
         _exit(1);
-    if ((input = open("/dev/null", O_RDONLY)) < 0 || dup2(input, STDIN_FILENO) < 0 ||
-        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
+    if (dup2(locks[1], STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
         close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* becoming the user has undone it */
@@ -204,7 +211,7 @@ static void blot_controls(char *line)
 }
 
 /* Pass its lines on; the result goes to `folder`, and the last other line to `last`. */
-static void listen(FILE *output, const struct image_import *import, char folder[PATH_MAX], char last[256])
+static void pass_on_lines(FILE *output, const struct image_import *import, char folder[PATH_MAX], char last[256])
 {
     char *line = NULL;
     size_t size = 0;
@@ -260,7 +267,7 @@ static int run(const struct image_import *import)
         close(ends[0]);
         return fail_job(&shared->failure, "start", "the importer of images");
     }
-    listen(output, import, shared->folder, last);
+    pass_on_lines(output, import, shared->folder, last);
     fclose(output);
     return await(child, import, last);
 }

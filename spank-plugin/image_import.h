@@ -15,6 +15,7 @@
 #include "person.h"
 
 #define IMPORTER "/usr/lib/soperator/containers/import-image"
+#define IMPORTER_SETTINGS "/etc/soperator/health/job_containers.json" /* of the admin */
 
 /* Returns a descriptor of the root of a job's view of the jail, in a namespace of its own; or -1. */
 typedef int (*image_open_jail)(void *job, struct failure *failure);
@@ -31,7 +32,10 @@ struct image_import {
     void (*say)(const char *line); /* tells the user how far it is */
 };
 
-/* Prepare, in slurmstepd, the memory by which one task of a node imports for all of them. Returns 0, or -1 with errno. */
+/*
+ * Prepare, in slurmstepd, the memory by which one task of a node imports for all of them, and the socket that keeps the
+ * image from being removed as long as slurmstepd runs. Returns 0, or -1 with errno.
+ */
 int image_import_prepare(void);
 
 /*

@@ -8,6 +8,7 @@ from soperator_pulumi.cluster.containers import HEALTH_CONFIG_MAP, MERGED_SUMS, 
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, AfterSync, ConfigFiles, Reader
+from soperator_pulumi.render.job_containers import container_files
 from soperator_pulumi.render.job_hooks import hook_files
 from soperator_pulumi.render.node_health import health_files
 from soperator_pulumi.render.slurm_files import slurm_files
@@ -30,7 +31,7 @@ class ConfigMaps:
     sshd: ConfigFiles
     """sshd_config."""
     health: ConfigFiles
-    """Settings of the quick checks, a file a node set, and of the hooks of jobs."""
+    """Settings of the quick checks, a file a node set, of the hooks of jobs, and of containers in jobs."""
 
     @property
     def resources(self) -> tuple[ConfigFiles, ...]:
@@ -56,6 +57,7 @@ def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: Config
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")
     # A node reads them each round: until it has the new ones, it checks by the old.
+    of_workers = {**health_files(spec), **hook_files(spec), **container_files(spec)}
     checks = Reader(component="worker", container="slurmd", verified=False)
     return ConfigMaps(
         slurm=_config_files(name, scope, SLURM_CONFIG_MAP, slurm_files(spec), slurmctld, after_sync=AfterSync.SLURM),
@@ -64,7 +66,7 @@ def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: Config
         sshd=_config_files(
             name, scope, "sshd-config", {"sshd_config": sshd_config(spec)}, sshd, after_sync=AfterSync.SSHD
         ),
-        health=_config_files(name, scope, HEALTH_CONFIG_MAP, {**health_files(spec), **hook_files(spec)}, checks),
+        health=_config_files(name, scope, HEALTH_CONFIG_MAP, of_workers, checks),
     )
 
 

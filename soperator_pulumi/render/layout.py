@@ -155,6 +155,9 @@ HEALTH_SETTINGS = "/etc/soperator/health"
 HOOKS_FILE = "job_hooks.json"
 """File of the hooks' settings, in the folder of those of node sets, whose names have no underscore."""
 
+CONTAINERS_FILE = "job_containers.json"
+"""File of the settings of containers in jobs, in the same directory."""
+
 JOB_PROLOG = "/usr/lib/soperator/health/job-prolog"
 JOB_EPILOG = "/usr/lib/soperator/health/job-epilog"
 """Programs that run the hooks of jobs, in the worker's image."""

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -83,6 +84,45 @@ TEST(the_importer_has_the_image_the_users_home_and_the_users_variables)
     CHECK(import() == 0);
     CHECK(strcmp(folder, "/home/user/x") == 0);
     CHECK_SAYS(said, "12 an image;/home/user;/home/user http://proxy:1;4711;");
+}
+
+static bool is_free(const char *path)
+{
+    int lock = open(path, O_RDWR | O_CLOEXEC);
+    bool is = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
+
+    close(lock);
+    return is;
+}
+
+/* In a process in slurmstepd's place. */
+static int prepare_and_import(void *unused)
+{
+    (void)unused;
+    return image_import_prepare() == 0 && import() == 0 && !is_free("/home/user/lock") ? 0 : 1;
+}
+
+TEST(a_lock_that_the_importer_leaves_is_held_until_slurmstepd_has_ended)
+{
+    static const char PROGRAM[] = "#!/usr/bin/python3 -IS\nimport fcntl, socket\nlock = open('/home/user/lock', 'w')\n"
+                                  "fcntl.flock(lock, fcntl.LOCK_SH)\nstep = socket.socket(fileno=0)\n"
+                                  "socket.send_fds(step, [b'lock'], [lock.fileno()])\nprint('image=/x')\n";
+
+    make(PROGRAM);
+    CHECK(test_in_child(prepare_and_import, NULL) == 0);
+    CHECK(is_free("/home/user/lock"));
+}
+
+TEST(the_importer_has_the_settings_of_the_admin)
+{
+    make(SCRIPT("cat " IMPORTER_SETTINGS "; echo image=/x\n"));
+    CHECK(mkdir("/run/layers/etc", 0755) == 0 && mkdir("/run/layers/etc-work", 0755) == 0);
+    CHECK(mount("layers", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/layers/etc,workdir=/run/layers/etc-work") == 0);
+    CHECK(mkdir("/etc/soperator", 0755) == 0 && mkdir("/etc/soperator/health", 0755) == 0);
+    world_write(IMPORTER_SETTINGS, "{}\n");
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK_SAYS(said, "{};");
 }
 
 TEST(the_importer_reaches_nothing_of_the_worker_but_its_programs)

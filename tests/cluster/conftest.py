@@ -56,7 +56,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
             # who does what disturbs others: processes are counted by user on the whole machine
             {"name": "greedy", "uid": 2666},
         ],
-        containers={"writes_mib": 64},
+        containers={"writes_mib": 64, "images_gib": 0.02},
         jail=a_jail(
             JAIL,
             admin_shell=True,

@@ -202,6 +202,41 @@ def test_srun_shows_the_options(slurm: Slurm) -> None:
     assert "--container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH" in slurm.ssh("srun --help").stdout
 
 
+def of_mebibytes(slurm: Slurm, name: str, count: int) -> str:
+    """Make an image of a size, and return its path."""
+    files = {"/bin/busybox": busybox.program(), "/large": name.encode().ljust(count << 20)}
+    path = f"/home/alice/images/{name}.tar"
+    send(slurm, path, archives.archive(f"{name}:1", files, entrypoint=["/bin/sh"], links={"/bin/sh": "busybox"}))
+    return path
+
+
+def stored(slurm: Slurm) -> str:
+    """Return the names of the images in alice's store."""
+    return slurm.ssh(f"cat {STORE}/images/*/reference").stdout
+
+
+def test_an_image_in_use_on_another_node_makes_no_room(slurm: Slurm, image: str) -> None:
+    first, second, third = (of_mebibytes(slurm, name, 7) for name in ("first", "second", "third"))
+    slurm.ssh(f"rm -rf {STORE} ~/images/runs ~/images/end")
+    folder = "/home/alice/images"
+    script = f"touch {folder}/runs; until [ -e {folder}/end ]; do sleep 1; done; grep -c first /large"
+    options = f"{SMALL} --container-image={first} --container-mounts={folder} -w cpu-1 -o {folder}/out"
+    job = int(slurm.ssh(f"sbatch --parsable {options} --wrap {shlex.quote(script)}").stdout)
+    wait_until(lambda: slurm.ssh("ls ~/images/runs", check=False).returncode == 0, what="the job runs in its image")
+    run(slurm, second, "true", f"{SMALL} -w cpu-0")
+
+    _, told = run(slurm, third, "true", f"{SMALL} -w cpu-0")
+
+    assert f"removes docker-archive:{second}" in told
+    assert first in stored(slurm)
+    assert f"Jobs are running in docker-archive:{first}" in refused(slurm, "", of_mebibytes(slurm, "fourth", 12))
+    slurm.ssh("touch ~/images/end")
+    slurm.wait_for_job(job, "COMPLETED")
+    assert slurm.ssh("cat ~/images/out").stdout == "1\n"
+    run(slurm, second, "true", f"{SMALL} -w cpu-0")
+    assert first not in stored(slurm)
+
+
 # Attempts of a user, with options and with images.
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from container_images import image_store
 from container_images.image_reference import ImageError, ImageReference, RegistryUnreachableError
+from container_images.image_store import STORE
+from container_images.store_cleaning import open_to_owner, size_of
 
 _NAME = "image"
 """Tag in the OCI layout of one image."""
@@ -34,8 +35,7 @@ _HINTS = {
     _REFUSED: "Is the name right, and are credentials for the registry "
     "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
     r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
-    r"no space left|quota": "The home is full: remove what is not needed, such as folders in "
-    f"~/{image_store.STORE}/images.",
+    r"no space left|quota": f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
     r"x509|certificate": "The jail's certificates (/etc/ssl) do not know the registry's authority.",
 }
 """Next steps for words of a failed program, in the order in which they count."""
@@ -67,7 +67,8 @@ class ImageBringer:
         self._authentication = authentication
         self._environment = environment
         self._say = say
-        self._bytes: int | None = None
+        self.least_bytes = 0
+        """Bytes of the layers, which are compressed; 0 if they are not known."""
 
     def digest(self) -> str:
         """Return the digest of the image's manifest, or of its list for several platforms.
@@ -78,7 +79,7 @@ class ImageBringer:
 
         """
         raw = self._skopeo("inspect", "--raw", self._image.skopeo)
-        self._bytes = size_of_layers(raw)
+        self.least_bytes = size_of_layers(raw)
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
     def bring(self, digest: str, part: Path, new: Path) -> None:
@@ -87,22 +88,23 @@ class ImageBringer:
         layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
         keep_whole_blobs(layout)
-        of_all = f" of {self._bytes / _MIB:.0f} MiB" if self._bytes else ""
+        of_all = f" of {self.least_bytes / _MIB:.0f} MiB" if self.least_bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
         self._skopeo(
             *("copy", "--retry-times", str(_RETRIES)),
             *(self._pinned(digest), f"oci:{layout}:{_NAME}"),
             temporary=part / "tmp",
-            progress=lambda: self._say(f"has {_size(layout) / _MIB:.0f} MiB{of_all}"),
+            progress=lambda: self._say(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
         )
         self._say("unpacks it")
         self._run(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             progress=lambda: self._say("still unpacks it"),
         )
-        image_store.open_to_owner(root)
+        open_to_owner(root)
         root.chmod(root.stat().st_mode & 0o7777 | 0o700)
         write_settings(layout, new)
+        (new / "reference").write_bytes(os.fsencode(self._image.skopeo))
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")
 
     def _pinned(self, digest: str) -> str:
@@ -165,13 +167,13 @@ def keep_whole_blobs(layout: Path) -> None:
             blob.unlink()
 
 
-def size_of_layers(manifest: bytes) -> int | None:
-    """Return the bytes of all layers, or None if the manifest does not say: if it is odd, skopeo tells the user."""
+def size_of_layers(manifest: bytes) -> int:
+    """Return the bytes of all layers, or 0 if the manifest does not say: if it is odd, skopeo tells the user."""
     try:
         total = sum(int(layer["size"]) for layer in json.loads(manifest)["layers"])
     except _ODD:
-        return None
-    return total if 0 < total < 1 << 63 else None
+        return 0
+    return total if 0 < total < 1 << 63 else 0
 
 
 def write_settings(layout: Path, folder: Path) -> None:
@@ -212,12 +214,3 @@ def _blob(layout: Path, digest: str) -> dict[str, Any]:
     algorithm, _, name = digest.partition(":")
     content: dict[str, Any] = json.loads((layout / "blobs" / algorithm / name).read_text())
     return content
-
-
-def _size(folder: Path) -> int:
-    return sum(
-        entry.stat(follow_symlinks=False).st_size
-        for parent, _, _ in os.walk(folder)
-        for entry in os.scandir(parent)
-        if entry.is_file(follow_symlinks=False)
-    )

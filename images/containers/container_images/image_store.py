@@ -1,18 +1,20 @@
 """The user's store of images, on storage that all nodes share: each image is brought once, by one process.
 
 `images/<name>/`     an image, by its digest and the machine's architecture: its files in `rootfs`; `environment` and
-                     `workdir` for the plugin
+                     `workdir` for the plugin; `reference`, its name, and `size` in bytes. The folder's time is that of
+                     the last start
+`uses/<name>`        held by the tasks of all nodes in that image, and by the processes that bring it for them
 `parts/<name>/`      what is pulled of an image; what a killed process has left is gone on with
 `parts/.../new.*/`   an image in the making, a folder for every try: a late writer of another one does no harm
 `jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
 `locks/<name>`       held by who brings or looks up, and by its programs; the kernel frees them when all are dead
+`trash/`             what is being removed (`store_cleaning.py`)
 """
 
 import fcntl
 import hashlib
 import os
 import platform
-import shutil
 import socket
 import tempfile
 import time
@@ -21,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from container_images.image_reference import RegistryUnreachableError
+from container_images.store_cleaning import NO_LIMITS, StoreLimits, clean, empty_trash, make_room, remove, size_of
 
 STORE = ".local/share/soperator/containers"
 """The store's place in a home."""
@@ -36,14 +39,22 @@ class ImageStore:
         folder: The store's folder; made when it is missing.
         say: Tells the user what is waited for.
         machine: Architecture whose images are wanted, as the kernel names it. Default: this machine's.
+        limits: What the store may hold. Default: anything.
 
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None], machine: str = platform.machine()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        say: Callable[[str], None],
+        machine: str = platform.machine(),
+        limits: StoreLimits = NO_LIMITS,
+    ) -> None:
         self._folder = folder
         self._say = say
         self._machine = machine
-        for name in ("images", "parts", "jobs", "locks"):
+        self._limits = limits
+        for name in ("images", "uses", "parts", "jobs", "locks", "trash"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
@@ -76,26 +87,56 @@ class ImageStore:
             new.write_text(digest)
             new.rename(record)
             self._forget_old_jobs()
+            clean(self._folder, self._limits, self._say)
             return digest
 
-    def folder_of(self, digest: str, bring: Callable[[Path, Path], None]) -> Path:
-        """Return the folder of an image. If it is missing, `bring` makes it.
+    def use(self, digest: str) -> int:
+        """Return a descriptor that keeps an image from being removed, on all nodes, for as long as it is open."""
+        descriptor = os.open(self._folder / "uses" / self._ready(digest).name, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return descriptor
+
+    def folder_of(self, digest: str, bring: Callable[[Path, Path], None], least_bytes: int = 0) -> Path:
+        """Return the folder of an image that is in use (`use`). If it is missing, `bring` makes it.
 
         Args:
             digest: Digest of the image's manifest.
             bring: Fills its second folder, which is empty; the first one may hold what an earlier try has pulled.
+            least_bytes: Bytes that the image has at least, as far as that is known before.
+
+        Raises:
+            ImageError: The store has no room for the image.
 
         """
         ready = self._ready(digest)
-        name = ready.name
-        if ready.is_dir():
-            return ready
-        with self._locked(name, "another process that brings this image"):
-            if not ready.is_dir():
-                part = self._folder / "parts" / name
-                part.mkdir(mode=0o700, exist_ok=True)
-                _make(ready, part, bring)
+        if not ready.is_dir():
+            with self._locked(ready.name, "another process that brings this image"):
+                if not ready.is_dir():
+                    make_room(self._folder, self._limits, least_bytes, self._say)
+                    self._make(ready, bring)
+        os.utime(ready)
+        empty_trash(self._folder)
         return ready
+
+    def _make(self, ready: Path, bring: Callable[[Path, Path], None]) -> None:
+        part = self._folder / "parts" / ready.name
+        part.mkdir(mode=0o700, exist_ok=True)
+        for left in part.glob("new.*"):
+            with suppress(OSError):  # if the lock does not hold over all nodes, another process may write there
+                remove(left)
+        new = Path(tempfile.mkdtemp(prefix="new.", dir=part))
+        bring(part, new)
+        size = size_of(new)
+        (new / "size").write_text(str(size))
+        try:
+            make_room(self._folder, self._limits, size, self._say)
+            new.rename(ready)
+        except OSError:
+            if not ready.is_dir():
+                raise
+        finally:
+            with suppress(OSError):
+                remove(part)
 
     def _ready(self, digest: str) -> Path:
         # A digest may be that of a list for several architectures.
@@ -128,47 +169,8 @@ class ImageStore:
             yield
 
 
-def _make(ready: Path, part: Path, bring: Callable[[Path, Path], None]) -> None:
-    for left in part.glob("new.*"):
-        with suppress(OSError):  # if the lock does not hold over all nodes, another process may write there
-            remove(left)
-    new = Path(tempfile.mkdtemp(prefix="new.", dir=part))
-    bring(part, new)
-    try:
-        new.rename(ready)
-    except OSError:
-        if not ready.is_dir():
-            raise
-    with suppress(OSError):
-        remove(part)
-
-
 def _content(record: Path) -> str | None:
     try:
         return record.read_text()
     except FileNotFoundError:
         return None
-
-
-def open_to_owner(folder: Path) -> None:
-    """Give the owner all rights on folders and the right to read files below one, as root in a container would have.
-
-    Root of a container looks at no modes. Its files are the user's here, for whom modes count.
-    """
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(parent, name)
-            if path.is_symlink():
-                continue
-            mode = path.stat().st_mode & 0o7777
-            wanted = mode | (0o700 if name in folders else 0o400)
-            if wanted != mode:
-                path.chmod(wanted)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, whatever modes an image has left there."""
-    if folder.is_dir():
-        folder.chmod(0o700)
-        open_to_owner(folder)
-        shutil.rmtree(folder)

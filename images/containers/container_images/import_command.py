@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import socket
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,13 +11,16 @@ from container_images import registry_passwords
 from container_images.bringing import ImageBringer
 from container_images.image_reference import ImageError, parse
 from container_images.image_store import STORE, ImageStore
+from container_images.import_settings import SETTINGS, read_settings
+
+_STDIN = 0
 
 
-def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ, settings: Path = SETTINGS) -> int:
     """Bring the image for the job, and print progress. Return the exit code: 1 after words of a failure."""
     job, text = arguments
     try:
-        folder = _import(job, text, environment)
+        folder = _import(job, text, environment, settings)
     except ImageError as error:
         print(error, flush=True)
         return 1
@@ -36,10 +41,21 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
     return f"{job}-{hashlib.sha256(os.fsencode(marks)).hexdigest()[:8]}"
 
 
-def _import(job: str, text: str, environment: Mapping[str, str]) -> Path:
+def _import(job: str, text: str, environment: Mapping[str, str], settings_file: Path) -> Path:
+    settings = read_settings(settings_file)
     image = parse(text, Path.cwd())
-    store = ImageStore(Path(environment["HOME"]) / STORE, _say)
+    store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
     authentication = registry_passwords.auth_file(image, registry_passwords.find(image, environment, _say))
     bringer = ImageBringer(image, authentication, environment, _say)
     digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
-    return store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new))
+    lock = store.use(digest)
+    folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
+    _leave_to_step(lock)
+    return folder
+
+
+def _leave_to_step(lock: int) -> None:
+    """Send a lock to the standard input, if that is slurmstepd's socket: in it the lock is held until the step ends."""
+    if stat.S_ISSOCK(os.fstat(_STDIN).st_mode):
+        with socket.socket(fileno=os.dup(_STDIN)) as step:
+            socket.send_fds(step, [b"lock"], [lock])

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from container_images import image_store
 from container_images.bringing import in_words, keep_whole_blobs, size_of_layers, write_settings
 from container_images.image_reference import ImageError
 from container_images.image_store import STORE
 from container_images.import_command import main
+from container_images.store_cleaning import remove
 from tests import debian_packages
 from tests.cluster.certificates import Authority
 from tests.waiting import wait_until
@@ -230,7 +230,8 @@ def test_a_layout_becomes_a_folder_with_files_variables_and_a_directory(
     assert not (folder / "rootfs/gone").exists()
     assert (folder / "environment").read_bytes() == b"PATH=/opt/bin\0TEXT=two\nlines\0"
     assert (folder / "workdir").read_text() == "/work"
-    assert sorted(path.name for path in folder.iterdir()) == ["environment", "rootfs", "workdir"]
+    assert sorted(path.name for path in folder.iterdir()) == ["environment", "reference", "rootfs", "size", "workdir"]
+    assert (folder / "reference").read_text() == f"oci:{layout}"
 
 
 def test_an_archive_is_an_image_too(
@@ -381,14 +382,14 @@ def test_an_odd_manifest_is_told_in_a_line(
     ("manifest", "size"),
     [
         (b'{"layers": [{"size": 3}, {"size": 4}]}', 7),
-        (b'{"layers": []}', None),
-        (b'{"layers": [{"size": 1e999}]}', None),
-        (b'{"layers": [{"size": ' + b"9" * 400 + b"}]}", None),
-        (b'{"layers": [{"size": -1}]}', None),
-        (b'{"layers": [{}]}', None),
+        (b'{"layers": []}', 0),
+        (b'{"layers": [{"size": 1e999}]}', 0),
+        (b'{"layers": [{"size": ' + b"9" * 400 + b"}]}", 0),
+        (b'{"layers": [{"size": -1}]}', 0),
+        (b'{"layers": [{}]}', 0),
     ],
 )
-def test_the_size_of_an_image_is_that_of_its_layers_if_they_say_it(manifest: bytes, size: int | None) -> None:
+def test_the_size_of_an_image_is_that_of_its_layers_if_they_say_it(manifest: bytes, size: int) -> None:
     assert size_of_layers(manifest) == size
 
 
@@ -510,7 +511,7 @@ def test_an_image_that_is_not_in_the_store_does_not_start_without_its_registry(
     assert job(1) == 0
     faulty.status = 503
     (image,) = (tmp_path / "home" / STORE / "images").iterdir()
-    image_store.remove(image)
+    remove(image)
     capsys.readouterr()
 
     assert job(2) == 1

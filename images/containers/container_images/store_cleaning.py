@@ -1,0 +1,196 @@
+"""Removal of images from a user's store: never of one that a task uses, on any node (`image_store.py`)."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from container_images.image_reference import ImageError
+
+_GIB = 1024**3
+_DAY = 86_400
+_BLOCK = 4096
+
+_PART_SECONDS = _DAY
+"""Age at which what a killed process has pulled goes: a next try is expected sooner, and goes on with it."""
+
+
+@dataclass(frozen=True)
+class StoreLimits:
+    """Limits of a store.
+
+    Attributes:
+        images_bytes: Bytes of all images, unpacked. None: no limit.
+        unused_seconds: Age of the last start at which an image goes. None: it stays.
+
+    """
+
+    images_bytes: int | None = None
+    unused_seconds: float | None = None
+
+
+NO_LIMITS = StoreLimits()
+
+
+@dataclass(frozen=True)
+class _StoredImage:
+    folder: Path
+    size: int
+    used: float
+
+    @property
+    def words(self) -> str:
+        try:
+            reference = (self.folder / "reference").read_text()
+        except OSError:
+            reference = self.folder.name
+        return f"{reference} ({_gib(self.size)})"
+
+
+def clean(store: Path, limits: StoreLimits, say: Callable[[str], None]) -> None:
+    """Move to the trash what is too old: images that no task uses, and what killed processes have pulled."""
+    now = time.time()
+    for part in (store / "parts").iterdir():
+        with _closed(store / "locks" / part.name, now - _PART_SECONDS) as closed:
+            if closed:
+                _throw_away(store, part)
+    if limits.unused_seconds is None:
+        return
+    for image in _images(store):
+        if image.used < now - limits.unused_seconds:
+            with _closed(store / "uses" / image.folder.name) as closed:
+                if closed:
+                    say(f"removes {image.words}: last started {(now - image.used) / _DAY:.0f} days ago")
+                    _throw_away(store, image.folder)
+
+
+def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str], None]) -> None:
+    """Remove the images whose last start is longest ago, and that no task uses, until another one fits.
+
+    Raises:
+        ImageError: It does not fit without the images in use. Nothing is removed.
+
+    """
+    limit = limits.images_bytes
+    if limit is None:
+        return
+    images = _images(store)
+    excess = sum(image.size for image in images) + wanted - limit
+    with ExitStack() as closed:
+        unused: list[_StoredImage] = []
+        for image in images:
+            if excess <= sum(image.size for image in unused):
+                break
+            if closed.enter_context(_closed(store / "uses" / image.folder.name)):
+                unused.append(image)
+        if excess > sum(image.size for image in unused):
+            raise ImageError(_refusal(wanted, limit, [image for image in images if image not in unused]))
+        for image in unused:
+            say(f"removes {image.words} to make room")
+            _throw_away(store, image.folder)
+    empty_trash(store)
+
+
+def empty_trash(store: Path) -> None:
+    """Remove what is in the trash, unless another process does it."""
+    trash = store / "trash"
+    if not any(trash.iterdir()):
+        return
+    lock = store / "locks/trash"
+    lock.touch()
+    with _closed(lock) as closed:
+        for thing in trash.iterdir() if closed else ():
+            with suppress(OSError):
+                remove(thing)
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes that files below a folder take, in whole blocks of 4 KiB; those with many names count once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # another process may be at work there
+                status = Path(parent, name).lstat()
+                sizes[status.st_dev, status.st_ino] = -(-status.st_size // _BLOCK) * _BLOCK
+    return sum(sizes.values())
+
+
+def open_to_owner(folder: Path) -> None:
+    """Give the owner all rights on folders and the right to read files below one, as root in a container would have.
+
+    Root of a container looks at no modes. Its files are the user's here, for whom modes count.
+    """
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            if path.is_symlink():
+                continue
+            mode = path.stat().st_mode & 0o7777
+            wanted = mode | (0o700 if name in folders else 0o400)
+            if wanted != mode:
+                path.chmod(wanted)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, whatever modes an image has left there."""
+    if folder.is_dir():
+        folder.chmod(0o700)
+        open_to_owner(folder)
+        shutil.rmtree(folder)
+
+
+def _images(store: Path) -> list[_StoredImage]:
+    """Return the images, the one whose last start is longest ago first."""
+    found = []
+    for folder in (store / "images").iterdir():
+        with suppress(FileNotFoundError):  # another process has just removed it
+            found.append(_StoredImage(folder, _recorded_size(folder), folder.stat().st_mtime))
+    return sorted(found, key=lambda image: image.used)
+
+
+def _recorded_size(image: Path) -> int:
+    try:
+        return max(int((image / "size").read_text()), 0)
+    except (OSError, ValueError):
+        return size_of(image)
+
+
+@contextmanager
+def _closed(path: Path, before: float = float("inf")) -> Iterator[bool]:
+    """Hold a lock that nobody else holds, and say if that is so. Without a file, or with a later time, it is not."""
+    try:
+        lock = path.open("r+")
+    except FileNotFoundError:
+        yield False
+        return
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield os.fstat(lock.fileno()).st_mtime < before
+
+
+def _throw_away(store: Path, folder: Path) -> None:
+    with suppress(FileNotFoundError):  # it was gone before the lock was had
+        folder.rename(Path(tempfile.mkdtemp(dir=store / "trash")) / folder.name)
+
+
+def _refusal(wanted: int, limit: int, kept: list[_StoredImage]) -> str:
+    if wanted > limit:
+        return f"the image needs {_gib(wanted)}, and your images may take {_gib(limit)} in all (containers.images_gib)."
+    used = ", ".join(image.words for image in kept)
+    return (
+        f"the image needs {_gib(wanted)}, and your images may take {_gib(limit)} in all (containers.images_gib). "
+        f"Jobs are running in {used}: wait until they have ended."
+    )
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.2f} GiB"

@@ -1,0 +1,21 @@
+"""Settings of containers in jobs for the program that brings images: a JSON file that it reads at every start."""
+
+import json
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec.cluster import ClusterSpec
+
+_GIB = 1024**3
+_DAY = 86_400
+
+
+def container_files(spec: ClusterSpec) -> dict[str, str]:
+    """Return the file of the ConfigMap; none if jobs may have no containers."""
+    containers = spec.containers
+    if containers is None:
+        return {}
+    settings = {
+        "images_bytes": None if containers.images_gib is None else int(containers.images_gib * _GIB),
+        "unused_seconds": None if containers.unused_days is None else containers.unused_days * _DAY,
+    }
+    return {layout.CONTAINERS_FILE: json.dumps(settings, indent=1) + "\n"}

@@ -1,0 +1,34 @@
+"""Settings of containers in jobs, as rendered, against the program that reads them."""
+
+from pathlib import Path
+from typing import Any
+
+from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.store_cleaning import StoreLimits
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.job_containers import container_files
+from tests.strategies import a_spec
+
+
+def settings(folder: Path, **containers: Any) -> ImportSettings:
+    (text,) = container_files(a_spec(containers=containers)).values()
+    (folder / "settings.json").write_text(text)
+    return read_settings(folder / "settings.json")
+
+
+def test_the_program_finds_the_file_of_the_spec() -> None:
+    (name,) = container_files(a_spec(containers={}))
+
+    assert Path(layout.HEALTH_SETTINGS, name) == SETTINGS
+
+
+def test_a_cluster_without_containers_has_no_file_of_them() -> None:
+    assert container_files(a_spec()) == {}
+
+
+def test_without_keys_the_settings_are_those_without_a_file(tmp_path: Path) -> None:
+    assert settings(tmp_path) == read_settings(tmp_path / "missing") == ImportSettings()
+
+
+def test_limits_of_images_are_bytes_and_seconds(tmp_path: Path) -> None:
+    assert settings(tmp_path, images_gib=1.5, unused_days=2).limits == StoreLimits(3 * 2**29, 2 * 86_400)
