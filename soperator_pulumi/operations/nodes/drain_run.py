@@ -7,8 +7,10 @@ blindly repeated.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from soperator_pulumi.errors import (
     AnotherPlannerError,
@@ -27,7 +29,7 @@ from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
 from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
-from soperator_pulumi.slurm.drain.plan import Plan, plan, shared
+from soperator_pulumi.slurm.drain.plan import Plan, plan, shared, together
 from soperator_pulumi.slurm.drain.reason import Marker
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
@@ -46,6 +48,17 @@ _ATTEMPTS = 3
 _Treat = Callable[[Collection[int], Collection[str]], dict[int, str]]
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """Nodes whose drain began at the same time, from which their policies' time-outs count."""
+
+    leaving: tuple[DrainRequest, ...]
+    began: float
+
+    def changed(self, change: Callable[[DrainRequest], DrainRequest]) -> "_Batch":
+        return replace(self, leaving=tuple(map(change, self.leaving)))
+
+
 class DrainRun:
     """A drain run, with everything that it has seen and done so far."""
 
@@ -58,14 +71,11 @@ class DrainRun:
             marker: Identifies this run's drains.
         """
         self._context = context
-        self._leaving = [*leaving]
-        self._names = frozenset(name for node_set in leaving for name in node_set.names)
+        self._batches = [_Batch(tuple(leaving), context.clock.now())] if leaving else []
         self._marker = marker
-        self._undrain = Undrain(context, self._names, marker)
+        self._undrain = Undrain(context, self.names, marker)
         self._others: Mapping[str, DrainSpec] = {}
         """Policies of the cluster's node sets, read when they are first needed."""
-        self._began = context.clock.now()
-        """Time of slurmctld's first answer, from which the policies' time-outs count."""
         self._silent: float | None = None
         """Time of its last answer, while it does not answer."""
         self._last: Snapshot | None = None
@@ -80,6 +90,28 @@ class DrainRun:
         self._refusals = 0
         """Drains that Slurm has refused, one after the other."""
         self._reported: tuple[object, float] = (None, 0.0)
+        self._acted = False
+        """True if nodes have been drained or added, or jobs treated, since the last look."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The nodes that the run drains now."""
+        return frozenset(name for node_set in self._leaving for name in node_set.names)
+
+    @property
+    def _leaving(self) -> list[DrainRequest]:
+        return [node_set for batch in self._batches for node_set in batch.leaving]
+
+    def add(self, leaving: DrainRequest) -> None:
+        """Drain further nodes from the next look on; the time of their policy begins now."""
+        self._batches.append(_Batch((leaving,), self._context.clock.now()))
+        self._undrain.names, self._acted = self.names, True
+
+    def keep(self, names: AbstractSet[str]) -> None:
+        """Drain only these of the run's nodes from now on; what drains hold of the others stays as it is."""
+        narrowed = [batch.changed(lambda node_set: node_set.only(names)) for batch in self._batches]
+        self._batches = [batch for batch in narrowed if any(node_set.names for node_set in batch.leaving)]
+        self._undrain.names = self.names
 
     def free(self, first: Callable[[Snapshot], None] | None = None) -> DrainResult:
         """Drain the nodes and wait until they hold no job.
@@ -92,33 +124,45 @@ class DrainRun:
             AnotherPlannerError: another planner holds the cluster's Lease, or drains the same nodes.
             RunCancelledError: the run was cancelled.
         """
+        for _, planned in self.looks(first) if self.names else ():
+            if self._enough(planned):
+                self._context.report(f"{len(planned.free)} of {counted(len(self.names), 'node')} free")
+                return DrainResult(planned.free, {name: waiting.why for name, waiting in planned.waiting.items()})
+            self._report_progress(planned)
+        return DrainResult(frozenset())
+
+    def looks(self, first: Callable[[Snapshot], None] | None = None) -> Iterator[tuple[Snapshot, Plan]]:
+        """Look at the nodes and act, again and again; yield the state whenever a look finds nothing to do.
+
+        Args:
+            first: Called with the first look, before anything is drained.
+
+        Raises:
+            DrainError: the run was stopped.
+            AnotherPlannerError: another planner holds the cluster's Lease, or drains the same nodes.
+            RunCancelledError: the run was cancelled.
+        """
         pause, at_once = _FIRST_PAUSE_SECONDS, False
-        while self._names:
-            acted = False
+        while True:
+            self._acted = False
             self._context.keep_alone()
             if (snapshot := self._look()) is not None:
                 if first is not None:
                     first(snapshot)
                     first = None
                 planned = self._planned(snapshot)
-                if planned.stop:
-                    raise self._aborted(planned)
                 with self._explaining_cancellation():
                     unless_cancelled()
-                acted = self._act(planned)
-                if not acted and self._enough(planned):
-                    self._context.report(f"{len(planned.free)} of {counted(len(self._names), 'node')} free")
-                    return DrainResult(planned.free, {name: waiting.why for name, waiting in planned.waiting.items()})
-                if not acted:
-                    self._report_progress(planned)
-            if acted and not at_once:
+                self._acted = self._act(planned)
+                if not self._acted:
+                    yield snapshot, planned
+            if self._acted and not at_once:
                 pause, at_once = _FIRST_PAUSE_SECONDS, True
                 continue  # the result of an action shows at once
             at_once = False
             with self._explaining_cancellation():
                 self._context.clock.sleep(pause)
             pause = min(pause * 1.3, _LOOK_SECONDS)
-        return DrainResult(frozenset())
 
     @contextmanager
     def _explaining_cancellation(self) -> Iterator[None]:
@@ -149,7 +193,8 @@ class DrainRun:
             self._unanswered("an answer came that is older than one before")
             return None
         if self._reservations is None:
-            self._reservations, self._began = snapshot.reservations, self._context.clock.now()
+            self._reservations = snapshot.reservations
+            self._batches = [replace(batch, began=self._context.clock.now()) for batch in self._batches]
         if self._silent is not None:
             self._context.report("slurmctld answers again")
         self._last, self._silent = snapshot, None
@@ -163,10 +208,11 @@ class DrainRun:
 
         Once Slurm has known a node, only Slurm's record counts.
         """
-        self._leaving = [
-            replace(node_set, never_started=node_set.never_started - known, starting=node_set.starting - known)
-            for node_set in self._leaving
-        ]
+
+        def unknown(node_set: DrainRequest) -> DrainRequest:
+            return replace(node_set, never_started=node_set.never_started - known, starting=node_set.starting - known)
+
+        self._batches = [batch.changed(unknown) for batch in self._batches]
         if not any(node_set.starting for node_set in self._leaving):
             return
         try:
@@ -174,11 +220,12 @@ class DrainRun:
         except KubernetesError as error:  # all of them count as starting; the next look asks again
             self._context.report(f"cannot read the starting pods: {error}")
             return
-        waited = self._context.clock.now() - self._began
-        self._leaving = [
-            (live.get(node_set.node_set) or LiveNodeSet(node_set.node_set)).with_starts(node_set, waited)
-            for node_set in self._leaving
-        ]
+
+        def looked_at(node_set: DrainRequest, waited_seconds: float) -> DrainRequest:
+            return live.get(node_set.node_set, LiveNodeSet(node_set.node_set)).with_starts(node_set, waited_seconds)
+
+        now = self._context.clock.now()
+        self._batches = [batch.changed(partial(looked_at, waited_seconds=now - batch.began)) for batch in self._batches]
 
     def _taken_over(self, snapshot: Snapshot) -> bool:
         """Return True if another run seems to drain the same nodes: this run was cut off, and a new one continues.
@@ -206,7 +253,8 @@ class DrainRun:
         self._silent = now if self._silent is None else self._silent
         ends = self._silent + ANSWER_SECONDS
         if self._reservations is not None:  # it has answered before
-            ends = max(ends, self._began + max(longest_wait_seconds(node_set.policy) for node_set in self._leaving))
+            waits = ((batch, node_set.policy) for batch in self._batches for node_set in batch.leaving)
+            ends = max([ends, *(batch.began + longest_wait_seconds(policy) for batch, policy in waits)])
         if now >= ends:
             raise DrainError(
                 f"{self._context.cluster}: no node is removed: slurmctld has not answered for "
@@ -220,22 +268,35 @@ class DrainRun:
             )
 
     def _planned(self, snapshot: Snapshot) -> Plan:
-        now = self._context.clock.now()
+        """Return what to do now.
+
+        Raises:
+            DrainError: the time of a policy is up, or something depends on a node; all nodes are undrained.
+        """
+        now, names = self._context.clock.now(), self.names
+        about = [job for job in snapshot.jobs if job.node_names & names or job.required_nodes & names]
+        snapshot = replace(snapshot, jobs=tuple(about))
         if not self._others and shared(self._leaving, snapshot):
             try:
                 self._others = self._context.policies()
             except KubernetesError as error:  # unknown policies requeue and cancel no jobs; the next look asks again
                 self._context.report(f"cannot read the drain policies of other node sets yet: {error}")
-        return plan(
-            self._leaving,
-            snapshot,
-            self._marker,
-            elapsed_seconds=now - self._began,
-            now=self._context.clock.wall(),
-            treated={job_id: now - since for job_id, since in self._treated.items()},
-            unrequeueable=self._unrequeueable,
-            others=self._others,
-        )
+        plans = []
+        for batch in self._batches:
+            planned = plan(
+                batch.leaving,
+                snapshot,
+                self._marker,
+                elapsed_seconds=now - batch.began,
+                now=self._context.clock.wall(),
+                treated={job_id: now - since for job_id, since in self._treated.items()},
+                unrequeueable=self._unrequeueable,
+                others=self._others,
+            )
+            if planned.stop:
+                raise self._aborted(planned, batch.leaving)
+            plans.append(planned)
+        return together(plans)
 
     # -- doing ----------------------------------------------------------------------------------------------------
 
@@ -255,7 +316,7 @@ class DrainRun:
                 self._refusals += 1
                 if self._refusals >= _ATTEMPTS:
                     words = f"Slurm refuses to drain {compress(names)}: {str(error).rstrip('.')}"
-                    raise self._aborted(replace(planned, stop=(words,), refused=True)) from error
+                    raise self._aborted(replace(planned, stop=(words,), refused=True), self._leaving) from error
             else:
                 self._refusals = 0
                 self._context.report(f"drains {compress(names)}")
@@ -272,7 +333,7 @@ class DrainRun:
         names = list(dict.fromkeys(called[job_id] for job_id in job_ids))
         self._context.report(f"{what} job{'s' if len(names) > 1 else ''} {', '.join(names)}")
         try:
-            refused = call(job_ids, {name for node_set in self._leaving for name in node_set.names})
+            refused = call(job_ids, self.names)
         except (SlurmError, TransportError) as error:
             # Some may be done: a job that still holds a node at the next look is tried again, a few times.
             self._context.report(f"{error}")
@@ -292,10 +353,10 @@ class DrainRun:
         awaited = {name for node_set in self._leaving if node_set.policy.wait for name in node_set.names}
         return not awaited & planned.waiting.keys()
 
-    def _aborted(self, planned: Plan) -> DrainError:
+    def _aborted(self, planned: Plan, leaving: Sequence[DrainRequest]) -> DrainError:
         """Undrain all nodes, and return the error to raise."""
         kept, wall = self._undrain.run(), self._context.clock.wall()
-        return DrainError(plan_text.aborted(planned, self._leaving, wall, cluster=self._context.cluster, kept=kept))
+        return DrainError(plan_text.aborted(planned, leaving, wall, cluster=self._context.cluster, kept=kept))
 
     # -- reporting ---------------------------------------------------------------------------------------------------
 
@@ -305,7 +366,7 @@ class DrainRun:
         The line ends with how to continue and how to undo, as an interrupted run can no longer report that.
         """
         now, state = self._context.clock.now(), {name: waiting.why for name, waiting in planned.waiting.items()}
-        elapsed = now - self._began
+        elapsed = now - self._batches[0].began
         if self._reported[0] == state and now - self._reported[1] < report_pause_seconds(elapsed):
             return
         self._reported = (state, now)

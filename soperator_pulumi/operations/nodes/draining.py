@@ -60,9 +60,13 @@ class Draining:
         Raises:
             DrainError: the run was stopped. Its nodes are undrained, or the message names those that are not.
         """
+        return self.run(leaving, operation).free(first)
+
+    def run(self, leaving: Sequence[DrainRequest], operation: Operation) -> DrainRun:
+        """Return a drain run with these nodes, to which nodes can be added; it does nothing yet."""
         if note := unheeded(self.context.cluster):
             self.context.show(note)
-        return DrainRun(self.context, leaving, self._marker(operation)).free(first)
+        return DrainRun(self.context, leaving, self._marker(operation))
 
     def undrain(self, names: Iterable[str], operations: Collection[Operation]) -> frozenset[str]:
         """Undrain the nodes that this cluster's drains for one of `operations` hold, and return them."""

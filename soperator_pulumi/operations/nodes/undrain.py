@@ -33,7 +33,7 @@ class Undrain:
             marker: Identifies the run's drains.
         """
         self._context = context
-        self._names = names
+        self.names = names
         self._marker = marker
         self._last: Snapshot | None = None
         self._ours: frozenset[str] = frozenset()
@@ -46,7 +46,7 @@ class Undrain:
     def note(self, snapshot: Snapshot) -> frozenset[str]:
         """Note the owners of all drains, and return the nodes whose drain changed from this run's to another run's."""
         self._last = snapshot
-        there = self._names & snapshot.nodes.keys()
+        there = self.names & snapshot.nodes.keys()
         held = {name: drain_of_ours(snapshot.nodes[name], self._marker.owner) for name in there}
         markers = {name: marker for name, marker in held.items() if marker is not None}
         self._ours = frozenset(markers)
@@ -79,7 +79,7 @@ class Undrain:
                     why = "slurmctld's answers are older than an earlier one"
                     continue
                 others = self.note(snapshot)
-                self._ours = drained_for(SET_BY_RUNS, self._names, snapshot, self._marker.owner) - others
+                self._ours = drained_for(SET_BY_RUNS, self.names, snapshot, self._marker.owner) - others
                 if not self._ours:
                     break
                 self._undo(self._ours, snapshot)

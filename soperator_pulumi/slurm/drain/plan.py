@@ -128,6 +128,18 @@ def plan(
     )
 
 
+def together(plans: Sequence[Plan]) -> Plan:
+    """Return the actions of plans for different nodes, none of which stops, as one plan."""
+    drain: dict[str, tuple[str, ...]] = {}
+    for reason, names in (drained for planned in plans for drained in planned.drain.items()):
+        drain[reason] = (*drain.get(reason, ()), *names)
+    waiting = {name: held for planned in plans for name, held in planned.waiting.items()}
+    requeue = {job_id for planned in plans for job_id in planned.requeue}
+    cancel = {job_id for planned in plans for job_id in planned.cancel} - requeue
+    free = frozenset[str]().union(*(planned.free for planned in plans))
+    return Plan(drain, free, waiting, tuple(sorted(requeue)), tuple(sorted(cancel)))
+
+
 def shared(leaving: Sequence[DrainRequest], snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """Return the jobs on leaving nodes that also hold nodes of node sets that lose no node.
 

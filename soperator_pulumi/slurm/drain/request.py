@@ -1,5 +1,6 @@
 """Request to drain nodes of a node set."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.spec.drain import DrainSpec
@@ -28,6 +29,15 @@ class DrainRequest:
     def come_back(self) -> bool:
         """True if the same nodes come back: they are recreated, not removed."""
         return self.after >= self.before
+
+    def only(self, names: AbstractSet[str]) -> "DrainRequest":
+        """Return the request for these of its nodes."""
+        return replace(
+            self,
+            names=tuple(name for name in self.names if name in names),
+            never_started=self.never_started & names,
+            starting=self.starting & names,
+        )
 
     def as_free_as(self, before: "DrainRequest") -> bool:
         """Return True if since `before` the set was not scaled, and no slurmd or pod has become able to run jobs."""
