@@ -105,7 +105,12 @@ class DrainRun:
     def add(self, leaving: DrainRequest) -> None:
         """Drain further nodes from the next look on; the time of their policy begins now."""
         self._batches.append(_Batch((leaving,), self._context.clock.now()))
-        self._undrain.names, self._acted = self.names, True
+        self._undrain.names = self.names
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Look at once, to see the effect of what the caller has done."""
+        self._acted = True
 
     def keep(self, names: AbstractSet[str]) -> None:
         """Drain only these of the run's nodes from now on; what drains hold of the others stays as it is."""

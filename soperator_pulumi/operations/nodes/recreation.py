@@ -1,9 +1,11 @@
-"""Choice of the nodes whose pods are recreated, and of the next wave, from the state at one time."""
+"""Choice of the nodes to drain next in a rolling update, from the state at one time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
+from math import inf
 
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus
@@ -17,7 +19,7 @@ _PASSING = frozenset({"NOT_RESPONDING"})
 
 @dataclass(frozen=True)
 class Recreation:
-    """A node set whose pods have changed."""
+    """A node set whose pods have changed, and how far a run has come."""
 
     status: NodeSetStatus
     jobs: Sequence[Job]
@@ -26,6 +28,11 @@ class Recreation:
     max_unavailable: Share
     tolerated: int = 0
     """Number of nodes with new pods that may be missing without counting as out of service."""
+    draining: frozenset[str] = frozenset()
+    """Nodes that the run drains, or has drained, to recreate them."""
+    joining: frozenset[str] = frozenset()
+    """Nodes that the run has recreated, and that have not joined yet. They count even if they may be missing: a
+    template that doesn't work takes no more nodes than `max_unavailable`."""
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
@@ -46,45 +53,29 @@ class Recreation:
         old = {*self.status.outdated}
         new = [name for name in self.status.names if name in self._lost and name not in old]
         counted = (self._lost | self._unready) - {*self.status.missing_of(new)[: self.tolerated]}
+        counted |= (self.draining | self.joining) - self._foreign
         return tuple(name for name in self.status.names if name in counted)
 
     def takes_jobs(self, name: str) -> bool:
         """Return True if jobs may start on this node."""
         return name not in self._lost
 
-    def wave(self, outdated: Sequence[str]) -> tuple[str, ...]:
-        """Return the next of these nodes to recreate; none while too many are out of service and must join first.
+    def next(self) -> tuple[str, ...]:
+        """Return the nodes to drain now; none while as many as allowed are out of service."""
+        left = [name for name in self.order(self.outdated) if name not in self.draining]
+        unready = self._unready - self.draining
+        return next_nodes(left, self._lost | self._foreign, unready, {*self.out_of_service}, self.budget)
 
-        Nodes without jobs do not wait for those with jobs.
+    def order(self, names: Sequence[str]) -> list[str]:
+        """Return nodes in the order of their recreation; names of the same rank stay in the given order.
+
+        Nodes on which no job can start come first; then idle nodes; then those whose jobs end first, by their limits.
         """
-        usable = [name for name in outdated if name not in self._unready]
-        nodes = self.status.nodes
-        foreign = {name for name in usable if name in nodes and drained_by_another(nodes[name], self.owner)}
-        out = {*self.out_of_service} | (foreign - self._busy.keys())
-        wave = next_wave(usable, out, len(self.status.names), self.max_unavailable, self._busy)
-        if not wave:  # as many as allowed of those that take jobs without being ready
-            room = max(0, self.budget - len(self._lost & {*self.out_of_service}))
-            wave = tuple(name for name in outdated if name in self._unready)[:room]
-        return tuple(name for name in wave if name not in self._busy) or wave
+        return sorted(names, key=self._rank)
 
-    def waves(self, outdated: Sequence[str], limit: int) -> tuple[list[tuple[str, ...]], int]:
-        """Return the order in which these nodes would be recreated if nothing else changed.
-
-        Args:
-            outdated: Their names.
-            limit: Number of waves to look ahead.
-
-        Returns:
-            The waves, and the number of nodes left for later ones.
-        """
-        recreation, left, waves = self, [*outdated], list[tuple[str, ...]]()
-        while left and len(waves) < limit:
-            wave = recreation.wave(left) or tuple(left[: self.budget])
-            waves.append(wave)
-            chosen = {*wave}
-            left = [name for name in left if name not in chosen]
-            recreation = replace(recreation, status=_in_service(recreation.status, wave))
-        return waves, len(left)
+    def groups(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return nodes in the order of their recreation, with those of the same rank together."""
+        return [tuple(group) for _, group in groupby(self.order(names), key=self._rank)]
 
     @cached_property
     def _markers(self) -> Mapping[str, Marker]:
@@ -107,12 +98,21 @@ class Recreation:
         return frozenset(self.status.names) - self._leaving - self._lost - ready
 
     @cached_property
-    def _busy(self) -> dict[str, float]:
-        """Ends of the last jobs of nodes, in seconds since 1970, by node."""
-        busy: dict[str, float] = {}
-        for name, end in _ends(self.jobs):
-            busy[name] = max(busy.get(name, 0.0), end)
-        return busy
+    def _foreign(self) -> frozenset[str]:
+        """Nodes that someone else has drained."""
+        return frozenset(name for name, node in self.status.nodes.items() if drained_by_another(node, self.owner))
+
+    @cached_property
+    def _ends(self) -> dict[str, float]:
+        """Ends of the last jobs of nodes, in seconds since 1970, by node; infinity without a time limit."""
+        ends: dict[str, float] = {}
+        for job in self.jobs:
+            end = inf if job.ends_at is None else job.ends_at
+            ends |= {name: max(end, ends.get(name, 0.0)) for name in job.node_names if job.active}
+        return ends
+
+    def _rank(self, name: str) -> tuple[bool, float]:
+        return name not in self._lost | self._foreign, self._ends.get(name, 0.0)
 
     def _is_lost(self, name: str) -> bool:
         pod, node = self.status.live.pods.get(name), self.status.nodes.get(name)
@@ -121,41 +121,20 @@ class Recreation:
         return name in self._markers or not replace(node, state=node.state - _PASSING).joined
 
 
-def next_wave(
-    outdated: Sequence[str],
-    unavailable: AbstractSet[str],
-    total: int,
-    max_unavailable: Share,
-    busy: Mapping[str, float],
+def next_nodes(
+    left: Sequence[str], lost: AbstractSet[str], unready: AbstractSet[str], out: AbstractSet[str], budget: int
 ) -> tuple[str, ...]:
-    """Return the nodes to drain and recreate now; empty if no more may be out of service.
-
-    Nodes that are out of service anyway and hold no job come first and all at once, as that costs nothing; then idle
-    nodes; then those whose jobs end first. A node that is out of service while jobs run on it comes when no other node
-    is left.
+    """Return the nodes to drain now; empty if no more may be out of service.
 
     Args:
-        outdated: The nodes whose pods are of an older template, including those that are being recreated.
-        unavailable: The node set's nodes on which no job can start: missing, not ready, draining or drained.
-        total: Wanted number of nodes.
-        max_unavailable: Number that may be unavailable at a time; one is always allowed.
-        busy: Ends of the last jobs of nodes, in seconds since 1970, by name; infinity without a time limit. Nodes
-            without jobs are not included.
+        left: The nodes to recreate, in their order, without those that are being drained.
+        lost: Nodes on which no job can start. They come all at once, as that costs nothing.
+        unready: Nodes that count as out of service although jobs may start there.
+        out: All nodes that are out of service.
+        budget: Number of nodes that may be out of service.
     """
-    room = max(1, max_unavailable.of(total)) - len(unavailable)
-    out = [name for name in outdated if name in unavailable]
-    in_service = [name for name in outdated if name not in unavailable]
-    in_service.sort(key=lambda name: busy.get(name, 0.0))
-    wave = [name for name in out if name not in busy] + in_service[: max(0, room)]
-    return tuple(wave or out)
-
-
-def _in_service(status: NodeSetStatus, names: Sequence[str]) -> NodeSetStatus:
-    nodes = {name: replace(status.nodes[name], state=frozenset({"IDLE"})) for name in names if name in status.nodes}
-    return replace(status, nodes={**status.nodes, **nodes})
-
-
-def _ends(jobs: Sequence[Job]) -> Iterator[tuple[str, float]]:
-    for job in jobs:
-        for name in job.node_names if job.active else ():
-            yield name, float("inf") if job.ends_at is None else job.ends_at
+    costless = [name for name in left if name in lost]
+    taking_jobs = [name for name in left if name not in lost]
+    half_out = [name for name in taking_jobs if name in unready][: max(0, budget - len(out - unready))]
+    in_service = [name for name in taking_jobs if name not in unready][: max(0, budget - len(out))]
+    return (*costless, *half_out, *in_service)

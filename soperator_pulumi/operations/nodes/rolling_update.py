@@ -1,11 +1,15 @@
-"""Rolling update of a node set whose template has changed: in waves whose nodes are drained before and undrained after.
+"""Rolling update of a node set whose template has changed.
+
+At most `max_unavailable` nodes are out of service at any time. A drained node is recreated as soon as it holds no job,
+and the next one is drained as soon as a recreated one has joined and is undrained.
 
 Nothing is stored: Kubernetes knows which pods are old, and the drains name their owner. So the next run can continue a
 run that was killed at any point.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from soperator_pulumi.errors import (
     AnotherPlannerError,
@@ -20,17 +24,21 @@ from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
-from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
-from soperator_pulumi.operations.progress import saying, unless_cancelled, until
+from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS, continue_or_undo
+from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
+from soperator_pulumi.slurm.drain.plan import Plan
+from soperator_pulumi.slurm.drain.plan_text import waited_for
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.models import Job
+from soperator_pulumi.slurm.models import Job, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-_WAVES_SHOWN = 10
-_ASK_SECONDS = 5.0
+_GROUPS_SHOWN = 10
+_REPORT_SECONDS = 10.0
+_EXPLAINED_SECONDS = 30.0
+"""Time after which a progress line explains why a recreated node has not joined yet."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class RollingUpdate:
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
-        return self._recreation(status).outdated
+        return self.recreation(status).outdated
 
     def held(self, status: NodeSetStatus) -> dict[str, Operation]:
         """Return the nodes that this stack's drains still hold although their pods are new and have joined."""
@@ -111,15 +119,17 @@ class RollingUpdate:
             self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
 
     def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
-        """Return what the update of these nodes will do, in lines: their jobs, and the order of the waves."""
+        """Return what the update of these nodes will do, in lines: their jobs, and the order of the nodes."""
         try:
             lines = self.preview_nodes(status, names)
-            recreation = self._ask()
-            waves, left = recreation.waves(names, _WAVES_SHOWN)
+            snapshot = self.registration.slurm.snapshot(reservations=False)
         except (SlurmError, TransportError) as error:
             node_set = self.registration.node_set
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
-        order = ", then ".join(compress(wave) for wave in waves)
+        recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
+        groups = recreation.groups(names)
+        order = ", then ".join(compress(group) for group in groups[:_GROUPS_SHOWN])
+        left = sum(len(group) for group in groups[_GROUPS_SHOWN:])
         more = f", then the other {left}" if left else ""
         return [*lines, f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
 
@@ -130,136 +140,200 @@ class RollingUpdate:
             SlurmError: slurmctld gives an unexpected answer.
             TransportError: slurmctld cannot be reached.
         """
-        return self.draining.preview([self._leaving(status, names)], Operation.ROLLING_UPDATE)
+        return self.draining.preview([self.leaving(status, names)], Operation.ROLLING_UPDATE)
+
+    def leaving(self, status: NodeSetStatus, names: Sequence[str]) -> DrainRequest:
+        """Return the request to drain these nodes, which come back."""
+        return status.live.recreated(self.policy).only({*names})
+
+    def recreation(self, status: NodeSetStatus, jobs: Sequence[Job] = ()) -> Recreation:
+        """Return the node set as one whose outdated nodes are to be recreated."""
+        return Recreation(status, jobs, self._owner, self.max_unavailable, self.tolerated)
 
     def run(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Recreate outdated pods, wave by wave, and return the node set's state afterwards.
+        """Recreate outdated pods, and return the node set's state afterwards.
 
         If the policy does not wait, nodes with jobs stay drained: a later run continues with them.
 
         Raises:
-            DrainError: nodes of a wave did not become free; they are undrained.
+            DrainError: nodes did not become free in time; all are undrained.
             NotReadyError: recreated nodes do not join; the others are in service.
             KubernetesError: the pods cannot be read or deleted.
             RunCancelledError: the run was cancelled.
         """
         status = self.undrain(status)
-        while self.outdated(status):
-            with self.draining.context.alone():
-                recreation = self._ask()
-                wave = recreation.wave(recreation.outdated)
-                free = self._recreate(recreation, wave) if wave else frozenset[str]()
-            if not wave:
-                status = self._await(recreation.out_of_service) if recreation.outdated else recreation.status
-            elif not free:
-                return self.registration.look()
-            else:
-                # A node that was broken before may still be broken: that only counts when all are recreated.
-                status = self._await([name for name in wave if name in free and recreation.takes_jobs(name)])
-        return status
-
-    def _recreate(self, recreation: Recreation, wave: Sequence[str]) -> frozenset[str]:
-        """Drain the nodes of a wave and delete their pods; return the nodes that were free.
-
-        Raises:
-            DrainError: the nodes did not become free.
-        """
-        size = len(recreation.status.names)
-        new = size - len(recreation.outdated)
-        self.registration.report(f"{new} of {size} nodes have the new pods; recreates {compress(wave)}")
-        free = self._free(recreation.status, wave)
-        self._delete_pods(free)
-        return free
+        if not self.outdated(status):
+            return status
+        with self.draining.context.alone():
+            run = _Run(self, status)
+            try:
+                return run.to_the_end()
+            except AnotherPlannerError:  # the other one undrains the nodes
+                raise
+            except DrainError as error:
+                self._undrain_all()
+                raise DrainError(
+                    f"{error}\n  The rolling update of {self.registration.node_set} stops here: {run.progress()}, the "
+                    "others stay in service with theirs. Run again to continue."
+                ) from error
+            except NotReadyError:
+                self._undrain_all()
+                raise
 
     @property
     def _owner(self) -> str:
         return self.registration.ref.owner
 
-    def _recreation(self, status: NodeSetStatus, jobs: Sequence[Job] = ()) -> Recreation:
-        return Recreation(status, jobs, self._owner, self.max_unavailable, self.tolerated)
-
-    def _ask(self) -> Recreation:
-        """Return the current state in Slurm and Kubernetes: without both answers no wave is chosen.
-
-        Raises:
-            SlurmError: slurmctld has not answered for five minutes.
-            TransportError: slurmctld cannot be reached.
-        """
-        clock, say = self.registration.clock, saying(self.registration.report, "waits for slurmctld")
-        for left in until(clock.now() + ANSWER_SECONDS, clock, first=_ASK_SECONDS, longest=_ASK_SECONDS, say=say):
-            self.draining.context.keep_alone()
-            try:
-                snapshot = self.registration.slurm.snapshot(reservations=False)
-            except (SlurmError, TransportError):
-                if not left:
-                    raise
-            else:
-                return self._recreation(self.registration.look_with(snapshot.nodes), snapshot.jobs)
-        raise AssertionError("the last look has returned or raised")
-
-    # -- one wave -------------------------------------------------------------------------------------------------
-
-    def _leaving(self, status: NodeSetStatus, names: Sequence[str]) -> DrainRequest:
-        every = status.live.recreated(self.policy)
-        chosen = {*names}
-        staying = tuple(name for name in status.names if name not in chosen)
-        never_started, starting = every.never_started & chosen, every.starting & chosen
-        return replace(every, names=tuple(names), staying=staying, never_started=never_started, starting=starting)
-
-    def _free(self, status: NodeSetStatus, wave: Sequence[str]) -> frozenset[str]:
-        """Drain the nodes of a wave, wait, and return those that are free.
-
-        Raises:
-            DrainError: the nodes did not become free.
-            AnotherPlannerError: another planner drains nodes now: these nodes are not undrained.
-        """
-        try:
-            freed = self.draining.free([self._leaving(status, wave)], Operation.ROLLING_UPDATE)
-        except AnotherPlannerError:
-            raise
-        except DrainError as error:
-            self._undrain_all()
-            left, size = len(self.outdated(status)), len(status.names)
-            raise DrainError(
-                f"{error}\n  The rolling update of {self.registration.node_set} stops here: {size - left} of {size} "
-                "nodes have the new pods, the others stay in service with theirs. Run again to continue."
-            ) from error
-        for name, why in freed.busy.items():
-            self.registration.report(f"{name} stays drained, and a later run recreates it: {why}")
-        return freed.free
-
-    def _delete_pods(self, names: Collection[str]) -> None:
-        """Delete the pods that are still old and whose nodes are still free: the drain run's answer may be outdated."""
-        status = self.registration.look()
-        for name in self.outdated(status):
-            if name in names and _still_free(status, name):
-                unless_cancelled()
-                self.registration.kube.delete(status.live.pods[name].path)
-
-    def _await(self, names: Sequence[str]) -> NodeSetStatus:
-        """Wait until recreated nodes have joined, and undrain them.
-
-        Raises:
-            NotReadyError: they have not joined in time.
-        """
-        seconds = self.policy.grace.total_seconds() + self.timeout_seconds
-        status = self.registration.wait(names, seconds)
-        if words := self.registration.not_joined(status, names, seconds):
-            self._undrain_all()
-            raise NotReadyError(
-                f"{words}\nThe rolling update stops here: {len(self.outdated(status))} of {len(status.names)} nodes "
-                "have their old pods and stay in service. Fix the problems above and run again."
-            )
-        return self.undrain(status)
-
     def _undrain_all(self) -> None:
         """Undrain nodes that an interrupted run has left drained, and recreated nodes that have joined since."""
         try:
-            with self.draining.context.alone():
-                status = self.registration.look()
-                self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
-        except (DrainError, KubernetesError, SlurmError, TransportError) as error:
+            status = self.registration.look()
+            self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
+        except (KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
+
+
+class _Run:
+    """One rolling update on its way."""
+
+    def __init__(self, update: RollingUpdate, status: NodeSetStatus) -> None:
+        self._update = update
+        self._registration = update.registration
+        self._clock = update.registration.clock
+        self._drain_run = update.draining.run([], Operation.ROLLING_UPDATE)
+        self._status = status
+        """The last state."""
+        self._took_jobs: frozenset[str] = frozenset()
+        """Nodes on which jobs could start before the run drained them."""
+        self._joining: dict[str, float] = {}
+        """Nodes for which the run waits until they join, with the times since when it does. A node that was broken
+        before may still be broken: the run waits for it only when nothing else is left to do."""
+        self._began = self._read_at = self._clock.now()
+        """Time of the begin, and of the last answer of Kubernetes."""
+        self._reported: tuple[object, float] = (None, -inf)
+
+    def to_the_end(self) -> NodeSetStatus:
+        """Take steps until no node is outdated, and return the node set's state.
+
+        Raises:
+            DrainError: nodes did not become free in time.
+            NotReadyError: recreated nodes do not join, or the StatefulSet has another size.
+            KubernetesError: Kubernetes has not answered for five minutes.
+        """
+        for snapshot, planned in self._drain_run.looks():
+            try:
+                if self._step(snapshot, planned):
+                    break
+                self._read_at = self._clock.now()
+            except KubernetesError as error:
+                if self._clock.now() - self._read_at >= ANSWER_SECONDS:
+                    raise
+                self._registration.report(f"continues when Kubernetes answers: {error}")
+        return self._status
+
+    def progress(self) -> str:
+        """Return how many nodes have the new pods."""
+        size = len(self._status.names)
+        return f"{size - len(self._update.outdated(self._status))} of {size} nodes have the new pods"
+
+    def _step(self, snapshot: Snapshot, planned: Plan) -> bool:
+        """Undrain nodes that are back, recreate free nodes, and drain the next ones; return True at the end.
+
+        Raises:
+            NotReadyError: recreated nodes do not join, or the StatefulSet has another size.
+            KubernetesError: the pods cannot be read or deleted.
+        """
+        status = self._status = self._registration.look_with(snapshot.nodes)
+        self._registration.require_size(status.live)
+        if self._update.held(status):
+            self._update.undrain(status)
+            self._drain_run.look_again()
+            return False
+        self._require_joined()
+        recreation = self._update.recreation(status, snapshot.jobs)
+        self._drain_run.keep({*recreation.outdated})
+        draining = self._drain_run.names
+        recreation = replace(recreation, draining=draining, joining=frozenset(self._joining))
+        following = recreation.next()
+        recreated = self._recreate(planned.free & draining)
+        if following:
+            self._took_jobs |= {name for name in following if recreation.takes_jobs(name)}
+            self._drain_run.add(self._update.leaving(status, following))
+        elif recreated:
+            self._drain_run.look_again()
+        elif self._is_over(recreation, planned):
+            return True
+        else:
+            self._report_progress(recreation, planned)
+        return False
+
+    def _require_joined(self) -> None:
+        """Refuse to wait any longer for a recreated node; the time counts from the deletion of its pod.
+
+        Raises:
+            NotReadyError: nodes have not joined in time.
+        """
+        self._joining = {name: since for name, since in self._joining.items() if not self._status.joined(name)}
+        seconds = self._update.policy.grace.total_seconds() + self._update.timeout_seconds
+        late = [name for name, since in self._joining.items() if self._clock.now() - since >= seconds]
+        if words := self._registration.not_joined(self._status, late, seconds):
+            left, size = len(self._update.outdated(self._status)), len(self._status.names)
+            raise NotReadyError(
+                f"{words}\nThe rolling update stops here: {left} of {size} nodes have their old pods and stay in "
+                "service. Fix the problems above and run again."
+            )
+
+    def _recreate(self, free: frozenset[str]) -> bool:
+        """Delete the pods of free nodes that are still old and still free; return True if there are any."""
+        if not free:
+            return False
+        status = self._registration.look()  # the drain run's answer may be outdated
+        recreated = {name for name in self._update.outdated(status) if name in free and _still_free(status, name)}
+        if recreated:
+            self._registration.report(f"recreates {compress(in_order(recreated))}")
+        for name in in_order(recreated):
+            unless_cancelled()
+            if name in self._took_jobs:
+                self._joining[name] = self._clock.now()
+            self._registration.kube.delete(status.live.pods[name].path)
+        self._drain_run.keep(self._drain_run.names - recreated)
+        return bool(recreated)
+
+    def _is_over(self, recreation: Recreation, planned: Plan) -> bool:
+        """Return True if nothing is left to do, or only nodes with jobs for which the policy does not wait."""
+        if self._joining:
+            return False
+        if recreation.draining:
+            if not self._update.policy.wait:
+                for name, waiting in planned.waiting.items():
+                    words = f"{name} stays drained, and a later run recreates it: {waiting.why}"
+                    self._registration.report(words)
+            return not self._update.policy.wait
+        if recreation.outdated:  # as many as allowed are out of service: they must join first
+            self._joining = dict.fromkeys(recreation.out_of_service, self._clock.now())
+        return not recreation.outdated
+
+    def _report_progress(self, recreation: Recreation, planned: Plan) -> None:
+        """Report progress if it has changed, or if the last line is long ago."""
+        now, joining = self._clock.now(), [name for name in recreation.out_of_service if name in self._joining]
+        state = (recreation.outdated, recreation.draining, joining)
+        pause = report_pause_seconds(now - self._began) if state == self._reported[0] else _REPORT_SECONDS
+        if now - self._reported[1] < pause:
+            return
+        self._reported = (state, now)
+        draining = in_order(recreation.draining & planned.waiting.keys())
+        held = "; ".join(waited_for(planned, draining, self._clock.wall()))
+        left = len(recreation.outdated) - len(recreation.draining)
+        parts = [
+            self.progress(),
+            f"recreates {compress(joining)}" if joining else "",
+            f"drains {compress(draining)}: {held}" if draining else "",
+            f"{left} left" if left else "",
+        ]
+        self._registration.report(f"{'; '.join(filter(None, parts))}. {continue_or_undo(Operation.ROLLING_UPDATE, [])}")
+        slow = [name for name in joining if now - self._joining[name] >= _EXPLAINED_SECONDS]
+        for line in self._registration.reasons(self._status, slow):
+            self._registration.show(f"  {line}")
 
 
 def _still_free(status: NodeSetStatus, name: str) -> bool:

@@ -250,10 +250,24 @@ def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
 
 
 def _progress(plan: Plan, leaving: DrainRequest, now: float, elapsed_seconds: float, zone: tzinfo | None) -> str:
+    waiting = [name for name in leaving.names if name in plan.waiting]
+    free = f"{len(leaving.names) - len(waiting)} of {counted(len(leaving.names), 'node')} free"
+    parts = [free, *waited_for(plan, waiting, now, zone), _left(leaving.policy, elapsed_seconds)]
+    return "; ".join(part for part in parts if part)
+
+
+def waited_for(plan: Plan, names: Sequence[str], now: float, zone: tzinfo | None = None) -> list[str]:
+    """Return why these nodes are not free: the jobs that hold them with their ends, the last first, and other reasons.
+
+    Args:
+        plan: Plan with the nodes in `waiting`.
+        names: The nodes.
+        now: Time in seconds since 1970.
+        zone: Time zone of the output; None for that of the machine.
+    """
     holders: dict[int, tuple[Job, list[str]]] = {}
     others: dict[str, list[str]] = {}
-    waiting = [name for name in leaving.names if name in plan.waiting]
-    for name in waiting:
+    for name in names:
         for job in plan.waiting[name].jobs:
             holders.setdefault(job.job_id, (job, []))[1].append(name)
         if not plan.waiting[name].jobs:
@@ -261,9 +275,7 @@ def _progress(plan: Plan, leaving: DrainRequest, now: float, elapsed_seconds: fl
     last_first = sorted(holders.values(), key=lambda held: -_end(held[0]))
     jobs = [f"{compress(names)} {named(job)} {ending(job, now, zone)}" for job, names in last_first]
     rest = [f"{compress(names)} {why}" for why, names in others.items()]
-    free = f"{len(leaving.names) - len(waiting)} of {counted(len(leaving.names), 'node')} free"
-    parts = [free, listed(jobs, _JOBS_IN_A_LINE), listed(rest, _JOBS_IN_A_LINE), _left(leaving.policy, elapsed_seconds)]
-    return "; ".join(part for part in parts if part)
+    return [line for line in (listed(jobs, _JOBS_IN_A_LINE), listed(rest, _JOBS_IN_A_LINE)) if line]
 
 
 def _end(job: Job) -> float:

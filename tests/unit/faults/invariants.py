@@ -182,7 +182,7 @@ class Watch:
             return
         own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
         out = {each for each in own if each in names or not (self._in_service(each) or self._held_otherwise(each))}
-        # A node that nobody knew to be there when the wave was chosen costs nothing.
+        # A node that nobody knew to be there when nodes were chosen costs nothing.
         known = [each for each in names if self._in_service(each) and self.appeared.get(each, -1) < self.run_moment]
         if known and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
             self._violated(f"a rolling update has {sorted(out)} out of service at a time")

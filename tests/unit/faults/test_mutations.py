@@ -127,8 +127,8 @@ def _a_starting_pod_counts_as_free(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LiveNodeSet, "_starts", lambda *_, **__: False)
 
 
-def _waves_of_any_size(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recreation, "next_wave", lambda outdated, *_others: tuple(outdated))
+def _any_number_at_a_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recreation, "next_nodes", lambda left, *_others: tuple(left))
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ MUTATIONS: dict[str, Mutation] = {
         _replacing_is_no_reason, replace(SCALE, script=["replace"])
     ),
     "a rolling update takes no more nodes than it may": Mutation(
-        _waves_of_any_size, replace(SCALE, script=["roll"], kinds=())
+        _any_number_at_a_time, replace(SCALE, script=["roll"], kinds=())
     ),
 }
 
