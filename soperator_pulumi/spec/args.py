@@ -489,6 +489,31 @@ class JailArgs(TypedDict, total=False):
     machines with AppArmor. Default: unconfined. Kubernetes 1.29 has no field for it, and needs `runtime`."""
 
 
+class ImageRegistryArgs(TypedDict):
+    """Settings of one registry of images for containers in jobs."""
+
+    host: str
+    """Its host, as it is in the names of images."""
+    mirrors: NotRequired[Sequence[str]]
+    """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
+    `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as
+    `registry.example.com/hub/library/ubuntu`."""
+    authority: NotRequired[str]
+    """Certificates in PEM of authorities that count for this host, in addition to those of the jail."""
+    insecure: NotRequired[bool]
+    """True to ask it by HTTP, or without a look at its certificate: whoever is on the way can change images. Default:
+    false."""
+
+
+class RegistryProxyArgs(TypedDict):
+    """A proxy to registries, for jobs without variables of their own (`https_proxy`)."""
+
+    url: str
+    """Address of the proxy."""
+    direct: NotRequired[Sequence[str]]
+    """Hosts that are asked without it, with all hosts below them (`no_proxy`)."""
+
+
 class ContainersArgs(TypedDict, total=False):
     """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
 
@@ -500,6 +525,10 @@ class ContainersArgs(TypedDict, total=False):
     task runs stays. An image that does not fit is refused. Default: none."""
     unused_days: int
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    registries: Sequence[ImageRegistryArgs]
+    """Mirrors and authorities of registries. Default: none."""
+    proxy: RegistryProxyArgs
+    """Proxy to registries. Default: none."""
 
 
 class DatabaseVolumeArgs(TypedDict, total=False):

@@ -11,6 +11,7 @@ from soperator_pulumi.spec import (
     devices,
     drain,
     jail,
+    job_containers,
     job_hooks,
     login,
     long_checks,
@@ -206,6 +207,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         if known(spec.health.verify_new_nodes):
             verify = spec.health.verify_new_nodes
             yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)
+    yield from job_containers.problems(spec.containers)
     yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
     yield from node_set.environment_problems(spec.node_sets)
     yield from node_set.token_problems(spec.node_sets)

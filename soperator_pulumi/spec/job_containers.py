@@ -1,8 +1,76 @@
 """Containers in jobs: images of users in place of the jail's files."""
 
+import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Annotated
 
-from soperator_pulumi.spec.validation.base import Model, number, whole
+from pydantic import AfterValidator
+
+from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.validation.base import Matches, Model, number, refused_quietly, whole
+from soperator_pulumi.spec.validation.partial import known
+
+_HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?"
+
+RegistryHost = Annotated[
+    str, Matches(_HOST, 'needs the host of a registry, such as "docker.io" or "registry.example.com:5000".', 253)
+]
+"""Host of a registry, with a port if it has one."""
+
+RegistryPlace = Annotated[
+    str,
+    Matches(
+        rf"{_HOST}(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)*",
+        'needs the host of a registry, or a part of it, such as "nvcr.io" or "registry.example.com:5000/team".',
+        512,
+    ),
+]
+"""A registry, or the part of it whose names begin so."""
+
+ProxyUrl = Annotated[
+    str,
+    Matches(
+        r"https?://[A-Za-z0-9.-]+(:\d{1,5})?",
+        'needs an address such as "http://proxy.example.com:3128", without a user and a password: users can read it.',
+        512,
+    ),
+]
+"""Address of a proxy."""
+
+_CERTIFICATES = re.compile(r"\s*(-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+")
+_MAX_AUTHORITY_BYTES = 65_536
+
+
+def _certificates(text: str) -> str:
+    if not _CERTIFICATES.fullmatch(text) or len(text) > _MAX_AUTHORITY_BYTES:
+        wanted = "needs certificates in PEM, of 64 KiB at most, and nothing else: users can read them"
+        raise refused_quietly(f"{wanted}.")
+    return text
+
+
+class ImageRegistrySpec(Model):
+    """Settings of one registry of images for containers in jobs."""
+
+    host: RegistryHost
+    """Its host, as it is in the names of images."""
+    mirrors: tuple[RegistryPlace, ...] = ()
+    """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
+    `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as
+    `registry.example.com/hub/library/ubuntu`."""
+    authority: Annotated[str, AfterValidator(_certificates)] | None = None
+    """Certificates in PEM of authorities that count for this host, in addition to those of the jail."""
+    insecure: bool = False
+    """True to ask it by HTTP, or without a look at its certificate: whoever is on the way can change images."""
+
+
+class RegistryProxySpec(Model):
+    """A proxy to registries, for jobs without variables of their own (`https_proxy`)."""
+
+    url: ProxyUrl
+    """Address of the proxy."""
+    direct: tuple[RegistryHost, ...] = ()
+    """Hosts that are asked without it, with all hosts below them (`no_proxy`)."""
 
 
 class ContainersSpec(Model):
@@ -16,3 +84,27 @@ class ContainersSpec(Model):
     task runs stays. An image that does not fit is refused. Default: none."""
     unused_days: Annotated[int, whole(1, 3650)] | None = None
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    registries: tuple[ImageRegistrySpec, ...] = ()
+    """Mirrors and authorities of registries. Default: none."""
+    proxy: RegistryProxySpec | None = None
+    """Proxy to registries. Default: none."""
+
+
+def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
+    """Yield registries that are given twice, and settings that contradict each other."""
+    if spec is None or not known(spec) or not known(spec.registries):
+        return
+    registries = {
+        index: registry for index, registry in enumerate(spec.registries) if known(registry) and known(registry.host)
+    }
+    hosts = Counter(registry.host for registry in registries.values())
+    for index, registry in registries.items():
+        path = f"containers.registries[{index}]"
+        if hosts[registry.host] > 1:
+            yield Problem(
+                f"{path}.host", f'got "{registry.host}", which is in the list more than once. Join the entries.'
+            )
+        if known(registry.insecure, registry.authority) and registry.insecure and registry.authority:
+            yield Problem(
+                f"{path}.insecure", "got true, with an authority for a certificate that is not looked at. Remove one."
+            )

@@ -36,7 +36,8 @@ _HINTS = {
     "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
     r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
     r"no space left|quota": f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
-    r"x509|certificate": "The jail's certificates (/etc/ssl) do not know the registry's authority.",
+    r"x509|certificate": "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
+    "(containers.registries) know the registry's authority.",
 }
 """Next steps for words of a failed program, in the order in which they count."""
 

@@ -12,6 +12,7 @@ from container_images.bringing import ImageBringer
 from container_images.image_reference import ImageError, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, read_settings
+from container_images.registry_settings import in_mirrors, skopeo_home
 
 _STDIN = 0
 
@@ -45,11 +46,17 @@ def _import(job: str, text: str, environment: Mapping[str, str], settings_file: 
     settings = read_settings(settings_file)
     image = parse(text, Path.cwd())
     store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
-    authentication = registry_passwords.auth_file(image, registry_passwords.find(image, environment, _say))
-    bringer = ImageBringer(image, authentication, environment, _say)
-    digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
-    lock = store.use(digest)
-    folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
+    logins = {
+        place.registry: registry_passwords.find(place, environment, _say)
+        for place in (image, *in_mirrors(image, settings.registries))
+    }
+    authentication = registry_passwords.auth_file(logins)
+    with skopeo_home(settings.registries) as home:
+        variables = {**settings.variables, **environment, "HOME": str(home)}
+        bringer = ImageBringer(image, authentication, variables, _say)
+        digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
+        lock = store.use(digest)
+        folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
     _leave_to_step(lock)
     return folder
 

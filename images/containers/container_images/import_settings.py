@@ -1,9 +1,11 @@
 """The admin's settings of containers in jobs, which `soperator_pulumi/render/job_containers.py` writes."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from container_images.registry_settings import Registry
 from container_images.store_cleaning import NO_LIMITS, StoreLimits
 
 SETTINGS = Path("/etc/soperator/health/job_containers.json")
@@ -16,10 +18,14 @@ class ImportSettings:
 
     Attributes:
         limits: Limits of a user's store.
+        registries: Settings of registries.
+        variables: Variables of skopeo, such as `https_proxy`, if the job has none of that name.
 
     """
 
     limits: StoreLimits = NO_LIMITS
+    registries: tuple[Registry, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_settings(path: Path) -> ImportSettings:
@@ -28,4 +34,8 @@ def read_settings(path: Path) -> ImportSettings:
         settings = json.loads(path.read_text())
     except FileNotFoundError:
         return ImportSettings()
-    return ImportSettings(limits=StoreLimits(settings["images_bytes"], settings["unused_seconds"]))
+    return ImportSettings(
+        limits=StoreLimits(settings["images_bytes"], settings["unused_seconds"]),
+        registries=tuple(Registry(**{**each, "mirrors": tuple(each["mirrors"])}) for each in settings["registries"]),
+        variables=settings["variables"],
+    )

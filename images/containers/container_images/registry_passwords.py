@@ -50,10 +50,15 @@ def find(image: ImageReference, environment: Mapping[str, str], say: Callable[[s
     raise ImageError(". ".join([message, *helpers]))
 
 
-def auth_file(image: ImageReference, login: Login | None) -> int:
-    """Return a descriptor of a file in memory, as skopeo reads it and inherits it: nothing stays of it."""
+def auth_file(logins: Mapping[str | None, Login | None]) -> int:
+    """Return a descriptor of a file in memory, as skopeo reads it and inherits it: nothing stays of it.
+
+    Args:
+        logins: Login of every registry that is asked.
+
+    """
     descriptor = os.memfd_create("auth.json", 0)
-    os.write(descriptor, json.dumps({"auths": {image.registry: login} if login else {}}).encode())
+    os.write(descriptor, json.dumps({"auths": {host: login for host, login in logins.items() if login}}).encode())
     return descriptor
 
 

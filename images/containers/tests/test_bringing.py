@@ -25,6 +25,7 @@ from container_images.bringing import in_words, keep_whole_blobs, size_of_layers
 from container_images.image_reference import ImageError
 from container_images.image_store import STORE
 from container_images.import_command import main
+from container_images.import_settings import SETTINGS
 from container_images.store_cleaning import remove
 from tests import debian_packages
 from tests.cluster.certificates import Authority
@@ -201,13 +202,19 @@ def test_a_registry_of_an_unknown_authority_is_told(
     tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["7", f"{registry[0]}#team/image:1.0"], {**programs, "HOME": str(tmp_path / "home")}) == 1
-    assert "do not know the registry's authority" in capsys.readouterr().out
+    assert "know the registry's authority" in capsys.readouterr().out
 
 
 def brought(
-    home: Path, image: object, programs: dict[str, str], capsys: pytest.CaptureFixture[str], *, job: str = "7"
+    home: Path,
+    image: object,
+    programs: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    job: str = "7",
+    settings: Path = SETTINGS,
 ) -> Path:
-    code = main([job, str(image)], {**programs, "HOME": str(home)})
+    code = main([job, str(image)], {**programs, "HOME": str(home)}, settings)
     said = capsys.readouterr().out
     assert code == 0, said
     return Path(said.splitlines()[-1].removeprefix("image="))
@@ -454,19 +461,124 @@ def faulty(tmp_path: Path) -> Iterator[FaultyRegistry]:
         thread.join(30)
 
 
-def trust(home: Path, host: str) -> None:
-    """Let a user's skopeo ask a registry without TLS."""
-    settings = home / ".config/containers/registries.conf"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+def settings_of(folder: Path, *registries: dict[str, object], variables: dict[str, str] | None = None) -> Path:
+    """Make the admin's settings, of these registries."""
+    defaults = {"mirrors": [], "authority": "", "insecure": False}
+    settings = {
+        "images_bytes": None,
+        "unused_seconds": None,
+        "registries": [{**defaults, **registry} for registry in registries],
+        "variables": variables or {},
+    }
+    path = folder / "settings.json"
+    path.write_text(json.dumps(settings))
+    return path
+
+
+def test_a_registry_of_the_clusters_own_authority_gives_its_image(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, _ = registry
+    log_in(tmp_path / "home", host, "secret")
+    settings = settings_of(tmp_path, {"host": host, "authority": (tmp_path / "ca.crt").read_text()})
+
+    folder = brought(tmp_path / "home", f"{host}/team/image:1.0", programs, capsys, settings=settings)
+
+    assert (folder / "rootfs/it").read_text() == "x"
+
+
+def test_an_authority_of_one_registry_counts_for_no_other(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(tmp_path, {"host": "127.0.0.2:1", "authority": (tmp_path / "ca.crt").read_text()})
+    variables = {**programs, "HOME": str(tmp_path / "home")}
+
+    assert main(["7", f"{registry[0]}/team/image:1.0"], variables, settings) == 1
+    assert "know the registry's authority" in capsys.readouterr().out
+
+
+def test_a_mirror_gives_the_image_with_the_users_password_for_it(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror, asked = registry
+    log_in(tmp_path / "home", mirror, "secret")
+    settings = settings_of(
+        tmp_path,
+        {"host": "127.0.0.1:1", "mirrors": [f"{mirror}/team"]},
+        {"host": mirror, "authority": (tmp_path / "ca.crt").read_text()},
+    )
+
+    folder = brought(tmp_path / "home", "127.0.0.1:1/image:1.0", programs, capsys, settings=settings)
+
+    assert (folder / "rootfs/it").read_text() == "x"
+    assert "/v2/team/image/manifests/1.0" in asked
+
+
+def test_a_registry_gives_what_its_mirror_has_not(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, asked = registry
+    log_in(tmp_path / "home", host, "secret")
+    authority = (tmp_path / "ca.crt").read_text()
+    settings = settings_of(tmp_path, {"host": host, "mirrors": [f"{host}/none"], "authority": authority})
+
+    folder = brought(tmp_path / "home", f"{host}/team/image:1.0", programs, capsys, settings=settings)
+
+    assert (folder / "rootfs/it").read_text() == "x"
+    assert "/v2/none/team/image/manifests/1.0" in asked
+
+
+def test_a_password_is_sent_to_no_mirror_without_one(
+    tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror, asked = registry
+    log_in(tmp_path / "home", "127.0.0.1:1", "secret")
+    settings = settings_of(
+        tmp_path,
+        {"host": "127.0.0.1:1", "mirrors": [mirror]},
+        {"host": mirror, "authority": (tmp_path / "ca.crt").read_text()},
+    )
+    variables = {**programs, "HOME": str(tmp_path / "home")}
+
+    assert main(["7", "127.0.0.1:1/team/image:1.0"], variables, settings) == 1
+    assert "/v2/team/image/manifests/1.0" in asked
+    assert "unauthorized" in capsys.readouterr().out
+
+
+def test_settings_of_registries_in_a_home_do_not_count(
+    tmp_path: Path, faulty: FaultyRegistry, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "home/.config/containers"
+    folder.mkdir(parents=True)
+    (folder / "registries.conf").write_text(f'[[registry]]\nlocation = "{faulty.host}"\ninsecure = true\n')
+    variables = {**programs, "HOME": str(tmp_path / "home")}
+
+    assert main(["7", f"{faulty.host}/a/b:1"], variables) == 1
+    assert "does not look like a TLS handshake" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_registry_is_asked_by_the_clusters_proxy_unless_the_job_has_one(
+    own: bool, tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(tmp_path, variables={"https_proxy": "http://127.0.0.1:2"})
+    variables = {**programs, "HOME": str(tmp_path), **({"https_proxy": "http://127.0.0.1:3"} if own else {})}
+
+    assert main(["7", "registry.example.com/a/b:1"], variables, settings) == 1
+    assert f"proxyconnect tcp: dial tcp 127.0.0.1:{3 if own else 2}" in capsys.readouterr().out
+
+
+def insecure(folder: Path, host: str) -> Path:
+    """Make settings by which a registry is asked without TLS."""
+    return settings_of(folder, {"host": host, "insecure": True})
 
 
 @pytest.fixture
 def job(tmp_path: Path, programs: dict[str, str], faulty: FaultyRegistry) -> Callable[[int], int]:
     """Return the code of an import of the registry's image for a job."""
-    trust(tmp_path / "home", faulty.host)
+    settings = insecure(tmp_path, faulty.host)
     environment = {**programs, "HOME": str(tmp_path / "home")}
-    return lambda number: main([str(number), f"{faulty.host}#a/b:1"], environment)
+    return lambda number: main([str(number), f"{faulty.host}#a/b:1"], environment, settings)
 
 
 def test_a_stored_image_starts_while_its_registry_gives_no_answer(
@@ -522,10 +634,13 @@ def test_its_programs_end_with_an_importer_that_is_killed(tmp_path: Path, progra
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         host = f"127.0.0.1:{silent.getsockname()[1]}"
-        trust(tmp_path, host)
-        program = "import sys; from container_images.import_command import main; main(sys.argv[1:])"
+        settings = insecure(tmp_path, host)
+        program = (
+            "import os, pathlib, sys; from container_images.import_command import main;"
+            "main(sys.argv[1:3], os.environ, pathlib.Path(sys.argv[3]))"
+        )
         importer = subprocess.Popen(
-            [sys.executable, "-c", program, "7", f"{host}#a/b:1"],
+            [sys.executable, "-c", program, "7", f"{host}#a/b:1", settings],
             env={**programs, "HOME": str(tmp_path), "PYTHONPATH": str(FOLDER)},
             stdout=subprocess.DEVNULL,
         )

@@ -48,7 +48,8 @@ def test_a_token_counts_with_its_login(tmp_path: Path) -> None:
     login = {"auth": SECRET, "identitytoken": "token"}
     write(tmp_path, ".docker/config.json", json.dumps({"auths": {"nvcr.io": login}}))
 
-    descriptor = registry_passwords.auth_file(IMAGE, registry_passwords.find(IMAGE, {"HOME": str(tmp_path)}, print))
+    found = registry_passwords.find(IMAGE, {"HOME": str(tmp_path)}, print)
+    descriptor = registry_passwords.auth_file({IMAGE.registry: found})
 
     with os.fdopen(descriptor) as file:
         assert json.loads(os.pread(file.fileno(), 4096, 0)) == {"auths": {"nvcr.io": login}}
@@ -127,7 +128,7 @@ def test_a_broken_file_is_named_and_its_content_is_not_shown(name: str, text: st
 
 
 def test_the_file_for_skopeo_is_in_no_folder() -> None:
-    descriptor = registry_passwords.auth_file(IMAGE, {"auth": SECRET})
+    descriptor = registry_passwords.auth_file({"nvcr.io": {"auth": SECRET}, "a.io": None})
     try:
         assert json.loads(os.pread(descriptor, 4096, 0)) == {"auths": {"nvcr.io": {"auth": SECRET}}}
         assert os.fstat(descriptor).st_nlink == 0

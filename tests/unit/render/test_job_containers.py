@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.registry_settings import Registry
 from container_images.store_cleaning import StoreLimits
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.job_containers import container_files
+from tests.cluster.certificates import Authority
 from tests.strategies import a_spec
+
+AUTHORITY = Authority.made("registries").pem.decode()
 
 
 def settings(folder: Path, **containers: Any) -> ImportSettings:
@@ -32,3 +36,30 @@ def test_without_keys_the_settings_are_those_without_a_file(tmp_path: Path) -> N
 
 def test_limits_of_images_are_bytes_and_seconds(tmp_path: Path) -> None:
     assert settings(tmp_path, images_gib=1.5, unused_days=2).limits == StoreLimits(3 * 2**29, 2 * 86_400)
+
+
+def test_registries_are_as_the_program_knows_them(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        registries=[
+            {"host": "docker.io", "mirrors": ["a.example.com/hub", "b.example.com"]},
+            {"host": "a.example.com", "authority": AUTHORITY},
+            {"host": "b.example.com", "insecure": True},
+        ],
+    )
+
+    assert found.registries == (
+        Registry("docker.io", ("a.example.com/hub", "b.example.com")),
+        Registry("a.example.com", authority=AUTHORITY),
+        Registry("b.example.com", insecure=True),
+    )
+
+
+def test_a_proxy_is_variables_of_the_program(tmp_path: Path) -> None:
+    found = settings(tmp_path, proxy={"url": "http://proxy:3128", "direct": ["a.example.com", "10.0.0.1"]})
+
+    assert found.variables == {
+        "http_proxy": "http://proxy:3128",
+        "https_proxy": "http://proxy:3128",
+        "no_proxy": "a.example.com,10.0.0.1",
+    }

@@ -1,0 +1,64 @@
+"""Containers in jobs in a spec: each problem with its place, and no secret in a message."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.spec.cluster import parse_cluster
+from tests.cluster.certificates import Authority
+from tests.strategies import a_cluster, a_spec
+
+AUTHORITY = Authority.made("registries").pem.decode()
+
+
+def problems(**containers: Any) -> dict[str, str]:
+    with pytest.raises(SpecError) as refused:
+        parse_cluster(a_cluster(containers=containers))
+    return {each.path: each.text for each in refused.value.problems}
+
+
+def test_all_problems_of_containers_are_reported_at_once() -> None:
+    found = problems(
+        images_gib=0,
+        unused_days=0.5,
+        proxy={"url": "http://user:secret@proxy:1", "direct": ["a/b"]},
+        registries=[
+            {"host": "docker.io", "mirrors": ["https://a"]},
+            {"host": "a.example.com", "insecure": True, "authority": AUTHORITY},
+            {"host": "b.example.com"},
+            {"host": "b.example.com"},
+            {"host": "Nvcr.io"},
+        ],
+    )
+
+    assert found.keys() == {
+        "containers.images_gib",
+        "containers.unused_days",
+        "containers.proxy.url",
+        "containers.proxy.direct[0]",
+        "containers.registries[0].mirrors[0]",
+        "containers.registries[1].insecure",
+        "containers.registries[2].host",
+        "containers.registries[3].host",
+        "containers.registries[4].host",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "secret", AUTHORITY + "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n"]
+)
+def test_an_authority_that_is_not_certificates_alone_is_refused_and_not_shown(text: str) -> None:
+    found = problems(registries=[{"host": "a.example.com", "authority": text}])
+
+    assert found.keys() == {"containers.registries[0].authority"}
+    assert "secret" not in found["containers.registries[0].authority"]
+
+
+def test_certificates_of_several_authorities_are_allowed() -> None:
+    containers = a_spec(
+        containers={"registries": [{"host": "a.example.com:5000", "authority": AUTHORITY * 2}]}
+    ).containers
+
+    assert containers
+    assert containers.registries[0].authority == AUTHORITY * 2
