@@ -20,6 +20,7 @@ def container_files(spec: ClusterSpec) -> dict[str, str]:
         "images_bytes": None if containers.images_gib is None else int(containers.images_gib * _GIB),
         "unused_seconds": None if containers.unused_days is None else containers.unused_days * _DAY,
         "registries": [_registry(registry) for registry in containers.registries],
+        "allowed_registries": list(containers.allowed_registries),
         "variables": _variables(containers.proxy) if containers.proxy else {},
     }
     return {layout.CONTAINERS_FILE: json.dumps(settings, indent=1) + "\n"}

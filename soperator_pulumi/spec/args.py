@@ -527,6 +527,9 @@ class ContainersArgs(TypedDict, total=False):
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
     registries: Sequence[ImageRegistryArgs]
     """Mirrors and authorities of registries. Default: none."""
+    allowed_registries: Sequence[str]
+    """Registries from which images may come, and parts of them: `nvcr.io`, `registry.example.com/team`. Users' own
+    files stay allowed. Default: any."""
     proxy: RegistryProxyArgs
     """Proxy to registries. Default: none."""
 

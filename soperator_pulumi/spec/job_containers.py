@@ -86,6 +86,9 @@ class ContainersSpec(Model):
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
     registries: tuple[ImageRegistrySpec, ...] = ()
     """Mirrors and authorities of registries. Default: none."""
+    allowed_registries: tuple[RegistryPlace, ...] = ()
+    """Registries from which images may come, and parts of them: `nvcr.io`, `registry.example.com/team`. Users' own
+    files stay allowed. Default: any."""
     proxy: RegistryProxySpec | None = None
     """Proxy to registries. Default: none."""
 

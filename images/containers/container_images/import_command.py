@@ -12,7 +12,7 @@ from container_images.bringing import ImageBringer
 from container_images.image_reference import ImageError, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, read_settings
-from container_images.registry_settings import in_mirrors, skopeo_home
+from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
 
 _STDIN = 0
 
@@ -45,6 +45,7 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
 def _import(job: str, text: str, environment: Mapping[str, str], settings_file: Path) -> Path:
     settings = read_settings(settings_file)
     image = parse(text, Path.cwd())
+    check_allowed(image, settings.allowed_registries)
     store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
     logins = {
         place.registry: registry_passwords.find(place, environment, _say)

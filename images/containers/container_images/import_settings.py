@@ -19,12 +19,14 @@ class ImportSettings:
     Attributes:
         limits: Limits of a user's store.
         registries: Settings of registries.
+        allowed_registries: Registries of images, or parts of them. Empty: any.
         variables: Variables of skopeo, such as `https_proxy`, if the job has none of that name.
 
     """
 
     limits: StoreLimits = NO_LIMITS
     registries: tuple[Registry, ...] = ()
+    allowed_registries: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -37,5 +39,6 @@ def read_settings(path: Path) -> ImportSettings:
     return ImportSettings(
         limits=StoreLimits(settings["images_bytes"], settings["unused_seconds"]),
         registries=tuple(Registry(**{**each, "mirrors": tuple(each["mirrors"])}) for each in settings["registries"]),
+        allowed_registries=tuple(settings["allowed_registries"]),
         variables=settings["variables"],
     )

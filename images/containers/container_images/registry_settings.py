@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from container_images.image_reference import ImageReference
+from container_images.image_reference import DOCKER_HUB, ImageError, ImageReference
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,21 @@ def in_mirrors(image: ImageReference, registries: Iterable[Registry]) -> list[Im
         if registry.host == image.registry
         for place in registry.mirrors
     ]
+
+
+def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
+    """Refuse an image of a registry that is none of the allowed ones, which are hosts or parts of them; empty: any.
+
+    Raises:
+        ImageError: It is none.
+
+    """
+    name = image.repository.removeprefix("docker://")
+    if image.registry == DOCKER_HUB and name.count("/") == 1:
+        name = name.replace("/", "/library/")
+    if allowed and image.registry and not any(f"{name}/".startswith(f"{place}/") for place in allowed):
+        message = f"{name}: images may come from {', '.join(allowed)} alone (containers.allowed_registries)."
+        raise ImageError(message)
 
 
 @contextmanager

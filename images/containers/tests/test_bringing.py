@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -461,13 +461,19 @@ def faulty(tmp_path: Path) -> Iterator[FaultyRegistry]:
         thread.join(30)
 
 
-def settings_of(folder: Path, *registries: dict[str, object], variables: dict[str, str] | None = None) -> Path:
+def settings_of(
+    folder: Path,
+    *registries: dict[str, object],
+    variables: dict[str, str] | None = None,
+    allowed: Sequence[str] = (),
+) -> Path:
     """Make the admin's settings, of these registries."""
     defaults = {"mirrors": [], "authority": "", "insecure": False}
     settings = {
         "images_bytes": None,
         "unused_seconds": None,
         "registries": [{**defaults, **registry} for registry in registries],
+        "allowed_registries": allowed,
         "variables": variables or {},
     }
     path = folder / "settings.json"
@@ -566,6 +572,22 @@ def test_a_registry_is_asked_by_the_clusters_proxy_unless_the_job_has_one(
 
     assert main(["7", "registry.example.com/a/b:1"], variables, settings) == 1
     assert f"proxyconnect tcp: dial tcp 127.0.0.1:{3 if own else 2}" in capsys.readouterr().out
+
+
+def test_a_registry_that_is_not_allowed_is_not_asked_and_its_images_do_not_start(
+    job: Callable[[int], int],
+    faulty: FaultyRegistry,
+    tmp_path: Path,
+    programs: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert job(1) == 0
+    settings = settings_of(tmp_path, {"host": faulty.host, "insecure": True}, allowed=["nvcr.io", f"{faulty.host}/b"])
+    variables = {**programs, "HOME": str(tmp_path / "home")}
+    capsys.readouterr()
+
+    assert main(["1", f"{faulty.host}#a/b:1"], variables, settings) == 1
+    assert f"images may come from nvcr.io, {faulty.host}/b alone" in capsys.readouterr().out
 
 
 def insecure(folder: Path, host: str) -> Path:

@@ -63,3 +63,9 @@ def test_a_proxy_is_variables_of_the_program(tmp_path: Path) -> None:
         "https_proxy": "http://proxy:3128",
         "no_proxy": "a.example.com,10.0.0.1",
     }
+
+
+def test_allowed_registries_reach_the_program(tmp_path: Path) -> None:
+    places = ("nvcr.io", "registry.example.com:5000/team")
+
+    assert settings(tmp_path, allowed_registries=places).allowed_registries == places

@@ -22,6 +22,7 @@ def test_all_problems_of_containers_are_reported_at_once() -> None:
     found = problems(
         images_gib=0,
         unused_days=0.5,
+        allowed_registries=["nvcr.io", "docker.io/library/", "*"],
         proxy={"url": "http://user:secret@proxy:1", "direct": ["a/b"]},
         registries=[
             {"host": "docker.io", "mirrors": ["https://a"]},
@@ -35,6 +36,8 @@ def test_all_problems_of_containers_are_reported_at_once() -> None:
     assert found.keys() == {
         "containers.images_gib",
         "containers.unused_days",
+        "containers.allowed_registries[1]",
+        "containers.allowed_registries[2]",
         "containers.proxy.url",
         "containers.proxy.direct[0]",
         "containers.registries[0].mirrors[0]",
