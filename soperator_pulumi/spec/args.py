@@ -493,7 +493,7 @@ class ImageRegistryArgs(TypedDict):
     """Settings of one registry of images for containers in jobs."""
 
     host: str
-    """Its host, as it is in the names of images."""
+    """Host of the registry, as it is in the names of images."""
     mirrors: NotRequired[Sequence[str]]
     """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
     `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as

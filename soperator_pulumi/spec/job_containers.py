@@ -53,7 +53,7 @@ class ImageRegistrySpec(Model):
     """Settings of one registry of images for containers in jobs."""
 
     host: RegistryHost
-    """Its host, as it is in the names of images."""
+    """Host of the registry, as it is in the names of images."""
     mirrors: tuple[RegistryPlace, ...] = ()
     """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
     `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as

@@ -23,6 +23,7 @@ IN_EACH_LAYER = {
     "admin",
     "alerts",
     "jail",
+    "job_containers",
     "job_hooks",
     "login",
     "long_checks",
