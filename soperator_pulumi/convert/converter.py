@@ -1,13 +1,14 @@
 """Conversion of files to a cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Addition, Conversion, LeafAccount
 from soperator_pulumi.convert.conversion_report import report_text
 from soperator_pulumi.convert.gpu_parts import warn_of_unlocked_memory
+from soperator_pulumi.convert.kubernetes_objects import account_for_others
 from soperator_pulumi.convert.settling import settle
 from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
 from soperator_pulumi.convert.slinky_values import convert_slinky_values
@@ -15,6 +16,7 @@ from soperator_pulumi.convert.soperator_resources import convert_soperator_resou
 from soperator_pulumi.convert.soperator_values import convert_soperator_values
 from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
 from soperator_pulumi.convert.stack_text import stack_text
+from soperator_pulumi.convert.yaml_tree import leaves_of, overlaid
 from soperator_pulumi.errors import ConversionError
 
 _NO_USERS = "No user can log in yet: the input names none. Add them under `users`, each with a uid and ssh_keys."
@@ -78,15 +80,18 @@ def convert(files: Iterable[Path]) -> Converted:
 
 def _convert(work: Conversion, sources: Sequence[Source]) -> None:
     kinds = _described(sources)
+    values = [source for source in sources if source.kind is not SourceKind.OTHER_RESOURCE]
     if kinds <= _SOPERATOR_VALUES:
         for kind in SourceKind:
-            if sum(source.kind is kind for source in sources) > 1:
+            if sum(source.kind is kind for source in values) > 1:
                 raise ConversionError(
                     f"Two files are {kind.value}. A stack file describes one cluster: give one of them."
                 )
-        convert_soperator_values(work, sources)
-    elif kinds == {SourceKind.SLINKY_VALUES} and len(sources) == 1:
-        convert_slinky_values(work, sources[0])
+        convert_soperator_values(work, values)
+        account_for_others(work, sources, {})
+    elif kinds == {SourceKind.SLINKY_VALUES}:
+        convert_slinky_values(work, _merged(work, values))
+        account_for_others(work, sources, {})
     elif kinds == {SourceKind.SOPERATOR_RESOURCE}:
         convert_soperator_resources(work, sources)
     elif kinds == {SourceKind.SLINKY_RESOURCE}:
@@ -98,6 +103,18 @@ def _convert(work: Conversion, sources: Sequence[Source]) -> None:
             "values or "
             "its custom resources."
         )
+
+
+def _merged(work: Conversion, sources: Sequence[Source]) -> Source:
+    """Return values of several files as one, as Helm lays later files over earlier ones."""
+    first, *others = sources
+    for source in others:
+        tree = overlaid(first.tree, source.tree)
+        assert isinstance(tree, Mapping)  # noqa: S101 - as both are
+        kept = {*leaves_of(tree)}
+        work.needless([leaf for leaf in leaves_of(first.tree) if leaf not in kept], "a later file overrules it")
+        first = replace(first, tree=tree, path="", chart_version=first.chart_version or source.chart_version)
+    return first
 
 
 def _described(sources: Sequence[Source]) -> set[SourceKind]:

@@ -61,7 +61,10 @@ def account_for_others(work: Conversion, sources: Sequence[Source], known: Mappi
     """
     for source in sources:
         kind = source.resource
-        if source.kind is SourceKind.OTHER_RESOURCE:
-            work.needless(source.root, f"a {kind} is not part of a cluster's description; keep it yourself")
+        if source.is_lost:
+            work.cannot(source.root, source.reason)
+        elif source.kind is SourceKind.OTHER_RESOURCE:
+            usual = f"a {kind} is not part of a cluster's description; keep it yourself"
+            work.needless(source.root, source.reason or usual)
         elif kind in known:
             work.cannot(source.root, known[kind])

@@ -170,6 +170,7 @@ def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
 
 
 def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
+    work.needless([leaf for leaf in place.leaves() if leaf.is_empty], "empty")
     if place.at("config").text():
         work.needless(place.at("configMap"), "config is given, and that counts")
         return read_options(work, place.at("config"))

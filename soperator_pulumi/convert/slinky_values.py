@@ -14,6 +14,7 @@ from soperator_pulumi.convert.service_parts import (
     put_slinky_rest,
 )
 from soperator_pulumi.convert.slinky_parts import SlinkyNodeSet
+from soperator_pulumi.convert.slinky_releases import SAMPLE, SlinkyRelease, release_of
 from soperator_pulumi.convert.slinky_rules import (
     CONTROLLER_RULES,
     DIRECTORIES,
@@ -37,27 +38,27 @@ _CHART_DEFAULTS = {
     },
     "restapi": {"replicas": 1},
 }
-_PARTITIONS = {"all": {"nodesets": ["ALL"], "configMap": {"Default": "YES", "MaxTime": "UNLIMITED"}}}
-"""Partitions that the chart has, without the switch."""
 _CONTROLLER_DEFAULTS = {"persistence": {"resources": {"requests": {"storage": "4Gi"}}}}
-_LOGIN_DEFAULTS = {"enabled": True, "replicas": 1, "service": {"spec": {"type": "LoadBalancer"}}}
-_NODE_SET_DEFAULTS = {
-    "enabled": True,
-    "replicas": 1,
-    "slurmd": {"image": {"repository": "ghcr.io/slinkyproject/slurmd", "tag": "26.05-ubuntu26.04"}},
-    "updateStrategy": {"rollingUpdate": {"maxUnavailable": "25%"}},
-}
-"""Defaults of the chart slurm (1.3.0) that differ from those here."""
+"""Defaults of all releases of the chart slurm that differ from those here."""
+
+_UNKNOWN_RELEASE = (
+    "Read as values of the chart slurm 1.2 or later, as no key tells the release. Until 1.1, the chart has a partition "
+    "all and a node set slinky itself, and other sets exist only with `enabled: true`."
+)
 
 _POD_RULES = pod_rules("podSpec", "metadata")
 
 _RULES: tuple[Rule, ...] = (
-    *empty("clusterName", "imagePullPolicy", "imagePullSecrets", "loginsets", "nodesets", "partitions"),
+    *empty(
+        "priorityClassName", "clusterName", "imagePullPolicy", "imagePullSecrets", "loginsets", "nodesets", "partitions"
+    ),
     *needless("names of the release", "nameOverride", "fullnameOverride", "asciiArt"),
     *needless("a cluster here has its own namespace: `namespace`", "namespaceOverride"),
     *cannot("create the PriorityClass outside the cluster", "priorityClass.**", switch="priorityClass.enabled"),
     *cannot(KEYS, "slurmKey.**"),
-    *needless(TOKENS, "jwtKey.**", "jwksKeys.**"),
+    *needless(TOKENS, "jwtKey.**", "jwksKeys.**", "jwtHs256KeyRef.**"),
+    *cannot(KEYS, "slurmKeyRef.**"),
+    *needless("the exporter of Slinky 0.4, for which `metrics` stands here", "slurm-exporter.**"),
     *cannot(FILE, "configFiles.**"),
     *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
     *cannot(ACCOUNTING, "accounting.**", switch="accounting.enabled"),
@@ -70,7 +71,10 @@ _RULES: tuple[Rule, ...] = (
 
 def convert_slinky_values(work: Conversion, source: Source) -> None:
     """Write the cluster that values describe."""
-    root = Section(overlaid(defaults(_CHART_DEFAULTS), source.tree))
+    release, why = release_of(source.root, source.chart_version, source.file)
+    work.remarks.append(f"Read as values of the chart slurm {release.name}: {why}." if why else _UNKNOWN_RELEASE)
+    chart = {**_CHART_DEFAULTS, "partitions": release.partitions}
+    root = Section(overlaid(defaults(chart), source.tree), source.path)
     submounts = Submounts(work)
     slinky_parts.put_name(work, root.at("clusterName"))
     work.require(work.stack, "name", "name of the cluster; the input leaves it to the Helm release")
@@ -78,11 +82,9 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
     slinky_parts.put_controller(work, controller, controller.at("podSpec"))
     _put_services(work, root)
     partitions = slinky_parts.put_extra_conf(work, controller)
-    _put_login(work, root, submounts)
-    items = _put_node_sets(work, root, submounts, partitions)
-    for name, given in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
-        chart = defaults(_PARTITIONS.get(name, {}), ("partitions", name), given.path)
-        place = Section(overlaid(chart, given.tree), given.path)
+    _put_login(work, root, release, submounts)
+    items = _put_node_sets(work, root, release, submounts, partitions)
+    for name, place in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
         if place.at("enabled").is_on():
             partitions.append(slinky_parts.shared_partition(work, name, place))
         else:
@@ -106,13 +108,13 @@ def _put_services(work: Conversion, root: Section) -> None:
     put_slinky_rest(work, root.at("restapi"), root.at("restapi", "podSpec"))
 
 
-def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
+def _put_login(work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts) -> None:
     """Write the first enabled set of login nodes: a cluster here has only one."""
-    chart = _over(root.at("loginsetDefaults"), _LOGIN_DEFAULTS, "loginsetDefaults")
     own = (*LOGIN_RULES, *_POD_RULES)
-    chosen = ""
-    for _, place in root.at("loginsets").parts():
-        spec = Section(overlaid(chart.tree, place.tree), place.path)
+    chart, chosen = Section(None), ""
+    for name, place in root.at("loginsets").parts():
+        chart = _over(root.at("loginsetDefaults"), release.of_login_set(name), "loginsetDefaults")
+        spec = _laid_over(chart, place)
         if not spec.at("enabled").is_on():
             work.needless(place, "the login set is not enabled")
         elif chosen:
@@ -129,14 +131,18 @@ def _put_login(work: Conversion, root: Section, submounts: Submounts) -> None:
 
 
 def _put_node_sets(
-    work: Conversion, root: Section, submounts: Submounts, partitions: list[Partition]
+    work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts, partitions: list[Partition]
 ) -> dict[str, dict[str, Any]]:
     """Write the enabled node sets, and add the partitions that Slinky creates for them."""
-    chart = _over(root.at("nodesetDefaults"), _NODE_SET_DEFAULTS, "nodesetDefaults")
     own = (*NODE_SET_RULES, *_POD_RULES)
     items: dict[str, dict[str, Any]] = {}
-    for name, place in root.at("nodesets").parts():
-        spec = Section(overlaid(chart.tree, place.tree), place.path)
+    places = dict(root.at("nodesets").parts())
+    if release.has_samples:
+        places.setdefault(SAMPLE, root.at("nodesets", SAMPLE))
+    chart = Section(None)
+    for name, place in places.items():
+        chart = _over(root.at("nodesetDefaults"), release.of_node_set(name), "nodesetDefaults")
+        spec = _laid_over(chart, place)
         if not spec.at("enabled").is_on():
             work.needless(place, "the node set is not enabled")
             continue
@@ -155,11 +161,18 @@ def _put_node_sets(
 def _put_for_all(work: Conversion, root: Section) -> None:
     """Write settings of all pods: image pulls, and a priority."""
     pull_settings(work, [root.at("imagePullPolicy")], [root.at("imagePullSecrets")])
-    priority, name = root.at("priorityClass"), root.at("priorityClass", "name")
-    if priority.at("enabled").is_on() and name.text():
+    named = root.at("priorityClassName")  # until 1.0
+    on = root.at("priorityClass", "enabled").is_on()
+    name = root.at("priorityClass", "name") if on else named
+    if name.text():
         for role in (work.mapping("controller"), work.mapping("login"), *work.listed("node_sets")):
             if "priority_class" not in role:
                 work.put(role, "priority_class", name.text(), name)
+
+
+def _laid_over(chart: Section, place: Section) -> Section:
+    """Return a set laid over its defaults. One that is null has only them."""
+    return Section(overlaid(chart.tree, place.tree) if place else chart.tree, place.path)
 
 
 def _over(place: Section, chart: object, key: str) -> Section:

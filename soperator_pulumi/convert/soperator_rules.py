@@ -27,6 +27,8 @@ CLUSTER_RULES: tuple[Rule, ...] = (
         "slurmNodes.login.sshdServiceAnnotations.**",
         "slurmNodes.login.sshdServiceLoadBalancerSourceRanges.**",
     ),
+    *needless("workers are node sets, and this one has no size", "slurmNodes.worker.**"),
+    *needless("the workers are node sets with or without GPUs", "clusterType"),
     *needless("a temporary state; a tree here is filled once and never overwritten", "maintenance"),
     *cannot(
         "profiles of the Security Profiles Operator are not created; jail.app_armor names one that the machines have",

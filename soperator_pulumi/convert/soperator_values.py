@@ -12,6 +12,7 @@ from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.service_parts import ACCOUNTING
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
+from soperator_pulumi.convert.soperator_releases import check_release
 from soperator_pulumi.convert.soperator_rules import (
     CLUSTER_DEFAULTS,
     CLUSTER_RULES,
@@ -88,6 +89,7 @@ _FLUX_RULES: tuple[Rule, ...] = (
 
 _CLUSTER_RELEASE = ("slurmCluster", "overrideValues")
 _ACTIVE_CHECKS = "soperatorActiveChecks"
+_WITH_A_CLUSTER = {SourceKind.SOPERATOR_CLUSTER_VALUES, SourceKind.SOPERATOR_FLUX_VALUES}
 _RELEASED_NAME = "soperator"
 """Name of a cluster to which the values of soperator-fluxcd give none."""
 
@@ -114,6 +116,11 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
     values = cluster.over(overlaid(defaults({**CLUSTER_DEFAULTS}, cluster.keys, cluster.given.path), chart))
     places = node_sets.given.at("nodesets").items()
     items = [_node_set(place, (*node_sets.keys, "nodesets", index)) for index, place in enumerate(places)]
+    described = next((source for source in sources if source.kind in _WITH_A_CLUSTER), sources[0])
+    version = described.chart_version or next(
+        (text for release in ("slurmCluster", "nodesets") if (text := described.root.at(release, "version").text())), ""
+    )
+    check_release(work, cluster.given, version, described.file)
     convert_cluster(work, values, values.at("clusterName"), items)
     _put_rest(work, values, node_sets.given)
     rules.apply(work, values, [*cluster.given.leaves(), *values.leaves()], len(cluster.keys), _CHART_RULES)

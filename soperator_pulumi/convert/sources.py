@@ -1,11 +1,13 @@
 """Kinds of files that can be converted, and detection of a file's kind."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from soperator_pulumi.convert.yaml_tree import Section, Tree, read, relabelled
+from soperator_pulumi.convert.wrappers import WrappedValues, config_map_values, is_wrapper, unwrapped
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled
 from soperator_pulumi.errors import ConversionError
 
 
@@ -35,12 +37,14 @@ _SOPERATOR_CLUSTER = {
 _SLINKY = {
     "accounting", "configFiles", "controller", "epilogScripts", "epilogSlurmctldScripts", "jwksKeys", "jwtKey",
     "loginsetDefaults", "loginsets", "nodesetDefaults", "partitions", "priorityClass", "prologScripts",
-    "prologSlurmctldScripts", "restapi", "slurmKey", "sssd", "vendor",
+    "prologSlurmctldScripts", "restapi", "slurmKey", "slurmKeyRef", "sssd", "jwtHs256KeyRef", "slurm-exporter",
+    "vendor",
+    *("authcred", "compute", "debug", "jwt"),  # until 0.3
 }  # fmt: skip
 _COMMON = {
     "annotations", "asciiArt", "clusterName", "cudaVersion", "extraObjects", "fullnameOverride", "imagePullPolicy",
     "imagePullSecrets", "images", "nameOverride", "namespaceOverride", "nodeExporter", "nodesets", "priorityClasses",
-    "secrets", "topology",
+    "priorityClassName", "secrets", "topology",
 }  # fmt: skip
 """Keys that do not tell the charts apart."""
 
@@ -53,6 +57,13 @@ class Source:
     tree: Mapping[str, Tree]
     path: str = ""
     """Prefix of the paths of its values."""
+    chart_version: str = ""
+    """Version of the chart, if the input names it."""
+    file: str = ""
+    reason: str = ""
+    """Reason why an object, or the rest of one, is not converted; empty for the usual one."""
+    is_lost: bool = False
+    """The cluster lacks what is not converted."""
 
     @property
     def root(self) -> Section:
@@ -65,20 +76,58 @@ class Source:
         return self.root.at("kind").text()
 
 
+_CHARTS = {kind.value.rpartition(" ")[2]: kind for kind in SourceKind if "chart" in kind.value}
+"""Kinds of values by the names of their charts."""
+
+_HELM_HEADERS = ("USER-SUPPLIED VALUES", "COMPUTED VALUES")
+"""Headers of `helm get values`."""
+
+_PLACEHOLDER = re.compile(r"\{\{.*\}\}|\$\{[^}]*\}|__\w+__")
+"""Values that another tool replaces: templates of Go, and variables of Terraform, Flux and the shell."""
+
+_TEMPLATE = re.compile(r"\{\{|%\{")
+_HCL = re.compile(
+    r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
+)
+
+_HELM_GET = "`helm get values RELEASE --namespace NAMESPACE --output yaml` prints those of a running release"
+
+
+@dataclass(frozen=True)
+class _Document:
+    tree: Mapping[str, Tree]
+    prefix: str
+    name: str
+    """Name of the file."""
+
+    @property
+    def root(self) -> Section:
+        return Section(self.tree)
+
+    @property
+    def is_object(self) -> bool:
+        return bool(self.root.at("apiVersion") and self.root.at("kind"))
+
+
 def read_sources(files: list[Path]) -> list[Source]:
     """Return the documents of the files, with their kinds.
 
     Raises:
         ConversionError: A file cannot be read, is not YAML, or is of no known kind.
     """
-    found: list[Source] = []
+    documents: list[_Document] = []
     for file in files:
         prefix = f"{file.name}: " if len(files) > 1 else ""
-        documents = read(_text(file), file.name, prefix)
-        if not documents:
+        trees = _trees(_text(file), file.name, prefix)
+        if not trees:
             raise ConversionError(f"{file.name}: empty. {_allowed()}")
-        for tree in documents:
-            found += _sources(tree, prefix, file.name)
+        for tree in trees:
+            documents += _documents(tree, prefix, file.name)
+    maps = [document for document in documents if document.root.at("kind").text() == "ConfigMap"]
+    config_maps = {document.root.at("metadata", "name").text(): document.root for document in maps}
+    found = [source for document in documents for source in _sources(document, config_maps)]
+    if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
+        found = [source for document in documents for source in _sources(document, config_maps, with_maps=True)]
     return found
 
 
@@ -91,19 +140,112 @@ def _text(file: Path) -> str:
         raise ConversionError(f"{file}: {error.strerror}. Give a file that can be read.") from None
 
 
-def _sources(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[Source]:
+def _trees(text: str, name: str, prefix: str) -> list[Tree]:
+    if _HCL.search(text):
+        raise ConversionError(
+            f"{name}: Terraform's HCL. Give the values that it gives to the chart, in YAML: {_HELM_GET}."
+        )
+    try:
+        return read(text, name, prefix)
+    except ConversionError as error:
+        template = next((index for index, line in enumerate(text.splitlines(), 1) if _TEMPLATE.search(line)), None)
+        if template is None:
+            raise
+        raise ConversionError(
+            f"{name}, line {template}: a template that is not rendered ({error}). Give its result: {_HELM_GET}."
+        ) from None
+
+
+def _documents(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[_Document]:
+    """Return the documents in a tree: the items of a list, or the tree itself."""
     if not isinstance(tree, Mapping):
         raise ConversionError(f"{name}: is not a mapping of keys to values. {_allowed()}")
-    root = Section(tree)
-    if not (root.at("apiVersion") and root.at("kind")):
-        return [Source(_values_kind(root, name), tree, prefix)]
+    document = _Document(tree, prefix, name)
+    if not document.is_object:
+        return [document]
+    root = document.root
     if root.at("kind").text().endswith("List") and root.at("items").items():
         items = [item.tree for item in root.at("items").items() if item.tree is not None]
-        return [source for tree in items for source in _sources(tree, prefix, name, depth + 2)]
+        return [document for tree in items for document in _documents(tree, prefix, name, depth + 2)]
     path = f"{prefix}{root.at('kind').text()}/{root.at('metadata', 'name').text()}: "
     labelled = relabelled(tree, path, depth)
     assert isinstance(labelled, Mapping)  # noqa: S101 - as the tree is
-    return [Source(_resource_kind(root, name), labelled, path)]
+    return [_Document(labelled, path, name)]
+
+
+def _sources(document: _Document, config_maps: Mapping[str, Section], *, with_maps: bool = False) -> list[Source]:
+    root = Section(document.tree, document.prefix)
+    if not document.is_object:
+        return _values_sources(document)
+    path = document.prefix.removesuffix(": ")
+    wrapped: list[WrappedValues] = []
+    if is_wrapper(root):
+        wrapped = unwrapped(root, path, document.name, config_maps)
+    elif with_maps and root.at("kind").text() == "ConfigMap":
+        values = config_map_values(root, path, document.name)
+        wrapped = [] if values is None else [values]
+    found = [source for values in wrapped for source in _wrapped_sources(values, document.name)]
+    if found:
+        return found
+    return [Source(_resource_kind(root, document.name), document.tree, document.prefix)]
+
+
+def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
+    """Return the values in an object, and the rest of it; empty if they are not a cluster's."""
+    chart = _CHARTS.get(values.chart.removeprefix("helm-"))
+    if not isinstance(values.tree, Mapping):
+        if chart is None:
+            return []
+        raise ConversionError(
+            f"{name}: {values.path.partition(',')[0]} has no values of the chart {values.chart}. Give the values: "
+            f"{_HELM_GET}."
+        )
+    kind = _kind_by_keys(Section(values.tree)) or chart
+    if kind is None:
+        return []
+    _refuse_placeholders(values.tree, name)
+    return [
+        Source(kind, values.tree, values.path, values.version, name),
+        *_rest(values.others, "describes the release of the chart, not the cluster"),
+        *_rest(values.overruled, "other values of the same release overrule it"),
+        *_rest(values.elsewhere, f"names values that are not read: write them into the values. {_HELM_GET}", lost=True),
+    ]
+
+
+def _values_sources(document: _Document) -> list[Source]:
+    """Return a document of values, which may be below a key, as a chart has those of a chart that it includes."""
+    root, name = document.root, document.name
+    headers = [leaf for key in _HELM_HEADERS for leaf in root.at(key).leaves() if leaf.value is None]
+    tree = {key: item for key, item in document.tree.items() if key not in _HELM_HEADERS or item not in headers}
+    kind = _kind_by_keys(Section(tree))
+    below = [key for key, item in tree.items() if isinstance(item, Mapping) and _kind_by_keys(Section(item))]
+    _refuse_placeholders(tree, name)
+    if kind is None and len(below) == 1:
+        inner = relabelled(tree[below[0]], f"{document.prefix}{below[0]}: ", 1)
+        assert isinstance(inner, Mapping)  # noqa: S101 - as the tree is
+        others = [leaf for key, item in tree.items() if key != below[0] for leaf in leaves_of(item)]
+        rest = _rest([*headers, *others], f"values of another chart than that below {below[0]}")
+        return [*_values_sources(_Document(inner, f"{document.prefix}{below[0]}: ", name)), *rest]
+    if kind is None:
+        shown = ", ".join(sorted(tree)[:8])
+        raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
+    return [Source(kind, tree, document.prefix, "", name), *_rest(headers, "a header of helm")]
+
+
+def _rest(leaves: Sequence[Leaf], reason: str, *, lost: bool = False) -> list[Source]:
+    if not leaves:
+        return []
+    tree = {str(index): leaf for index, leaf in enumerate(leaves)}
+    return [Source(SourceKind.OTHER_RESOURCE, tree, reason=reason, is_lost=lost)]
+
+
+def _refuse_placeholders(tree: Tree, name: str) -> None:
+    found = [leaf for leaf in leaves_of(tree) if isinstance(leaf.value, str) and _PLACEHOLDER.fullmatch(leaf.value)]
+    if found:
+        raise ConversionError(
+            f"{name}, line {found[0].line}: {found[0].path} is a placeholder, {found[0].value} ({len(found)} in all). "
+            f"Give the values that replace them: {_HELM_GET}."
+        )
 
 
 def _resource_kind(root: Section, name: str) -> SourceKind:
@@ -120,7 +262,7 @@ def _resource_kind(root: Section, name: str) -> SourceKind:
     return SourceKind.OTHER_RESOURCE
 
 
-def _values_kind(root: Section, name: str) -> SourceKind:
+def _kind_by_keys(root: Section) -> SourceKind | None:
     keys = {key for key, _ in root.entries()}
     for release in ("slurmCluster", "nodesets"):
         if root.at(release, "overrideValues").entries() or root.at(release, "releaseName"):
@@ -132,10 +274,7 @@ def _values_kind(root: Section, name: str) -> SourceKind:
         SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
     }
     kind, own = max(kinds.items(), key=lambda candidate: len(keys & candidate[1]))
-    if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys):
-        return kind
-    shown = ", ".join(sorted(keys)[:8])
-    raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
+    return kind if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys) else None
 
 
 def _allowed() -> str:

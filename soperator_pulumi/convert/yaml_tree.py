@@ -187,22 +187,23 @@ def _is_empty_mapping(tree: Tree) -> bool:
     return isinstance(tree, Leaf) and tree.value == {}
 
 
-def read(text: str, name: str, prefix: str = "") -> list[Tree]:
+def read(text: str, name: str, prefix: str = "", first_line: int = 0) -> list[Tree]:
     """Return the documents of a YAML text, without empty ones.
 
     Args:
         text: The text.
         name: Name of the file in errors.
         prefix: Prefix of the paths of its values.
+        first_line: Lines of the file before the text.
 
     Raises:
         ConversionError: The text is not YAML, or has a repeated key, a tag, or too many values or levels.
     """
     try:
-        documents = _documents(text, name, prefix)
+        documents = _documents(text, name, prefix, first_line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = name if mark is None else f"{name}, line {mark.line + 1}"
+        place = name if mark is None else f"{name}, line {first_line + mark.line + 1}"
         raise ConversionError(f"{place}: {error.problem or error.context}. {_NEEDED}") from None
     except (yaml.YAMLError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deep"
@@ -210,9 +211,9 @@ def read(text: str, name: str, prefix: str = "") -> list[Tree]:
     return [document for document in documents if not (isinstance(document, Leaf) and document.value is None)]
 
 
-def _documents(text: str, name: str, prefix: str) -> list[Tree]:
+def _documents(text: str, name: str, prefix: str, first_line: int) -> list[Tree]:
     loader = _Loader(text)
-    builder = _Builder(loader, name)
+    builder = _Builder(loader, name, first_line)
     documents = []
     while loader.check_node():
         node: Any = loader.get_node()
@@ -223,9 +224,10 @@ def _documents(text: str, name: str, prefix: str) -> list[Tree]:
 class _Builder:
     """Builds trees from the YAML nodes of one file."""
 
-    def __init__(self, loader: _Loader, name: str) -> None:
+    def __init__(self, loader: _Loader, name: str, first_line: int) -> None:
         self._loader = loader
         self._name = name
+        self._first_line = first_line
         self._count = 0
 
     def tree(self, node: yaml.Node, keys: tuple[str | int, ...], path: str) -> Tree:
@@ -239,7 +241,8 @@ class _Builder:
         self._count += 1
         if self._count > MAX_LEAVES:
             raise self._error(node, f"more than {MAX_LEAVES} values, aliases expanded")
-        return Leaf(path, keys, self._loader.construct_object(node, deep=True), node.start_mark.line + 1)
+        line = self._first_line + node.start_mark.line + 1
+        return Leaf(path, keys, self._loader.construct_object(node, deep=True), line)
 
     def _pairs(self, node: yaml.MappingNode) -> dict[str, yaml.Node]:
         """Return the keys with their nodes; keys from `<<` have lower priority."""
@@ -254,4 +257,5 @@ class _Builder:
         return {key.value: value for key, value in node.value}
 
     def _error(self, node: yaml.Node, finding: str) -> ConversionError:
-        return ConversionError(f"{self._name}, line {node.start_mark.line + 1}: {finding}. {_NEEDED}")
+        line = self._first_line + node.start_mark.line + 1
+        return ConversionError(f"{self._name}, line {line}: {finding}. {_NEEDED}")

@@ -1,0 +1,138 @@
+"""Objects that hold the values of a chart: HelmReleases of Flux, Applications of Argo CD, and ConfigMaps for both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, overlaid, read, relabelled
+
+_FLUX = "helm.toolkit.fluxcd.io"
+_ARGO = "argoproj.io"
+_VALUES_FILE = "values.yaml"
+_FLUX_SOURCES = "valuesFrom"
+
+
+@dataclass(frozen=True)
+class WrappedValues:
+    """Values of a chart, with the object around them."""
+
+    tree: Tree | None
+    """The values, as their own document; None if the object has none."""
+    path: str
+    """Prefix of the paths of the values."""
+    chart: str
+    version: str
+    others: Sequence[Leaf]
+    """The rest of the object."""
+    overruled: Sequence[Leaf] = ()
+    """Values that other values of the release replace."""
+    elsewhere: Sequence[Leaf] = ()
+    """References to values that are not in the input."""
+
+
+@dataclass
+class _Layers:
+    """Values of a release, in the order in which later ones overrule earlier ones."""
+
+    tree: Tree | None = None
+    used: set[Leaf] = field(default_factory=set)
+    """Leaves of the object that hold values."""
+    overruled: list[Leaf] = field(default_factory=list)
+    elsewhere: list[Leaf] = field(default_factory=list)
+
+    def lay(self, tree: Tree | None) -> None:
+        """Lay values over the earlier ones."""
+        if isinstance(tree, Mapping):
+            before = list(leaves_of(self.tree))
+            self.tree = overlaid(self.tree, tree)
+            left = {*leaves_of(self.tree)}
+            self.overruled += [leaf for leaf in before if leaf not in left]
+
+    def lay_mapping(self, place: Section, path: str) -> None:
+        """Lay values that are a mapping of the object."""
+        if isinstance(place.tree, Mapping):
+            self.used.update(place.leaves())
+            self.lay(relabelled(place.tree, path, _depth(place.tree)))
+
+    def lay_text(self, place: Section, path: str, name: str) -> None:
+        """Lay values that are a text of the object."""
+        if place.text() and isinstance(place.tree, Leaf):
+            self.used.add(place.tree)
+            for tree in read(place.text(), name, path, first_line=place.tree.line)[:1]:
+                self.lay(tree)
+
+
+def is_wrapper(root: Section) -> bool:
+    """Return True for an object that holds values of a chart."""
+    group, kind = root.at("apiVersion").text().partition("/")[0], root.at("kind").text()
+    return (group, kind) in {(_FLUX, "HelmRelease"), (_ARGO, "Application"), (_ARGO, "ApplicationSet")}
+
+
+def unwrapped(root: Section, path: str, name: str, config_maps: Mapping[str, Section]) -> list[WrappedValues]:
+    """Return the values in an object, with the paths of their places.
+
+    Args:
+        root: The object.
+        path: Its name in paths: `HelmRelease/slurm`.
+        name: Name of the file in errors.
+        config_maps: ConfigMaps of the input by name.
+    """
+    if root.at("kind").text() == "HelmRelease":
+        return [_of_flux(root, path, name, config_maps)]
+    spec = root.at("spec", "template", "spec") if root.at("kind").text() == "ApplicationSet" else root.at("spec")
+    sources = [spec.at("source")] if spec.at("source") else spec.at("sources").items()
+    found = [_of_argo(root, place, path, name) for place in sources if place.at("helm") or place.at("chart")]
+    return found or [WrappedValues(None, path, "", "", root.leaves())]
+
+
+def config_map_values(root: Section, path: str, name: str) -> WrappedValues | None:
+    """Return the values in a ConfigMap; None if it holds none."""
+    layers = _Layers()
+    layers.lay_text(root.at("data", _VALUES_FILE), f"{path}, data.{_VALUES_FILE}: ", name)
+    if layers.tree is None:
+        return None
+    return _whole(layers, root, f"{path}, data.{_VALUES_FILE}: ", "", "")
+
+
+def _of_flux(root: Section, path: str, name: str, config_maps: Mapping[str, Section]) -> WrappedValues:
+    spec = root.at("spec")
+    layers = _Layers()
+    for reference in spec.at(_FLUX_SOURCES).items():
+        key, source = reference.at("valuesKey").text() or _VALUES_FILE, reference.at("name").text()
+        text = config_maps.get(source, Section(None)).at("data", key)
+        if reference.at("kind").text() == "ConfigMap" and text.text() and not reference.at("targetPath"):
+            layers.lay_text(text, f"ConfigMap/{source}, data.{key}: ", name)
+        else:
+            layers.elsewhere += reference.leaves()
+    here = f"{path}, spec.values: "
+    layers.lay_mapping(spec.at("values"), here)
+    chart = spec.at("chart", "spec")
+    named = chart.at("chart").text() or spec.at("chartRef", "name").text()
+    return _whole(layers, root, here, named, chart.at("version").text())
+
+
+def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedValues:
+    helm = source.at("helm")
+    layers = _Layers()
+    layers.elsewhere += [*helm.at("valueFiles").leaves(), *helm.at("parameters").leaves()]
+    layers.elsewhere += helm.at("fileParameters").leaves()
+    here = f"{path}, {helm.path.rpartition(': ')[2]}"
+    layers.lay_text(helm.at("values"), f"{here}.values: ", name)
+    layers.lay_mapping(helm.at("valuesObject"), f"{here}.valuesObject: ")
+    chart = source.at("chart").text() or source.at("path").text()
+    return _whole(layers, root, f"{here}: ", chart, source.at("targetRevision").text())
+
+
+def _whole(layers: _Layers, root: Section, path: str, chart: str, version: str) -> WrappedValues:
+    apart = {*layers.used, *layers.elsewhere}
+    others = [leaf for leaf in root.leaves() if leaf not in apart]
+    last = chart.rstrip("/").rpartition("/")[2]
+    return WrappedValues(layers.tree, path, last, version, others, layers.overruled, layers.elsewhere)
+
+
+def _depth(tree: Tree) -> int:
+    """Return the number of keys from the document to a place."""
+    below = 0
+    while not isinstance(tree, Leaf):
+        tree = tree[0] if isinstance(tree, list) else next(iter(tree.values()))
+        below += 1
+    return len(tree.keys) - below

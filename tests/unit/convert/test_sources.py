@@ -1,0 +1,162 @@
+"""Files of other forms than values and resources are unwrapped, or refused in words."""
+
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.convert import Converted, Fate, convert
+from soperator_pulumi.errors import ConversionError
+from tests.unit.convert.conversions import converted, written
+
+NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}}"
+
+RELEASE = f"""
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {{name: slurm}}
+spec:
+  chart: {{spec: {{chart: slurm, version: 1.2.1}}}}
+  valuesFrom: [{{kind: ConfigMap, name: base}}, {{kind: Secret, name: private}}]
+  values:
+    nodesets: {{cpu: {NODE_SET}}}
+"""
+CONFIG_MAP = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: base}
+data:
+  values.yaml: |
+    clusterName: hpc
+    nodesets: {cpu: {replicas: 3, slurmd: {resources: {limits: {cpu: 2}}}}}
+"""
+APPLICATION = f"""
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: slurm}}
+spec:
+  sources:
+    - {{repoURL: https://example.com/values.git, ref: values}}
+    - chart: slurm
+      targetRevision: 1.2.1
+      helm:
+        valueFiles: [$values/extra.yaml]
+        values: |
+          clusterName: text
+          nodesets: {{cpu: {NODE_SET}}}
+        valuesObject: {{clusterName: hpc}}
+"""
+
+
+def nodes(conversion: Converted) -> list[tuple[str, int, int]]:
+    return [(item["name"], item["replicas"], item["cpus"]) for item in conversion.cluster["node_sets"]]
+
+
+def fates(conversion: Converted) -> dict[str, Fate]:
+    return {entry.leaf.path: entry.fate for entry in conversion.entries if not entry.leaf.is_default}
+
+
+@pytest.mark.parametrize("text", [f"{RELEASE}---{CONFIG_MAP}", f"{CONFIG_MAP}---{RELEASE}"])
+def test_a_helm_release_has_its_values_over_those_of_config_maps(tmp_path: Path, text: str) -> None:
+    conversion = converted(tmp_path, text)
+
+    assert nodes(conversion) == [("cpu", 3, 4)]
+    found = fates(conversion)
+    assert found["HelmRelease/slurm, spec.values: nodesets.cpu.slurmd.resources.limits.cpu"] is Fate.TAKEN
+    assert found["ConfigMap/base, data.values.yaml: clusterName"] is Fate.TAKEN
+    assert found["ConfigMap/base, data.values.yaml: nodesets.cpu.slurmd.resources.limits.cpu"] is Fate.NOT_NEEDED
+    assert found["HelmRelease/slurm: spec.valuesFrom[1].name"] is Fate.NOT_POSSIBLE
+    assert Fate.UNKNOWN not in found.values()
+
+
+def test_an_application_has_an_object_of_values_over_its_text(tmp_path: Path) -> None:
+    conversion = converted(tmp_path, APPLICATION)
+
+    assert (conversion.cluster["name"], nodes(conversion)) == ("hpc", [("cpu", 1, 4)])
+    found = fates(conversion)
+    assert found["Application/slurm, spec.sources[1].helm.values: clusterName"] is Fate.NOT_NEEDED
+    assert found["Application/slurm: spec.sources[1].helm.valueFiles[0]"] is Fate.NOT_POSSIBLE
+    (line,) = {entry.leaf.line for entry in conversion.entries if entry.leaf.path.endswith("limits.cpu")}
+    assert APPLICATION.splitlines()[line - 1].lstrip().startswith("nodesets")
+
+
+def test_a_config_map_alone_holds_the_values(tmp_path: Path) -> None:
+    assert converted(tmp_path, CONFIG_MAP).cluster["name"] == "hpc"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"mariadb: {{storage: 2Gi}}\nslurm:\n  clusterName: hpc\n  nodesets: {{cpu: {NODE_SET}}}\n",
+        f"USER-SUPPLIED VALUES:\nclusterName: hpc\nnodesets: {{cpu: {NODE_SET}}}\n",
+    ],
+)
+def test_values_below_another_chart_s_and_helm_s_header_are_values(tmp_path: Path, text: str) -> None:
+    conversion = converted(tmp_path, text)
+
+    assert (conversion.cluster["name"], nodes(conversion)) == ("hpc", [("cpu", 1, 4)])
+    assert Fate.UNKNOWN not in fates(conversion).values()
+
+
+def test_later_files_of_values_overrule_earlier_ones(tmp_path: Path) -> None:
+    first = written(tmp_path, f"clusterName: hpc\nnodesets: {{cpu: {NODE_SET}}}\n", "a.yaml")
+    second = written(tmp_path, "partitions: {p: {enabled: true, nodesets: [ALL]}}\nclusterName: two\n", "b.yaml")
+    conversion = convert([first, second])
+
+    assert (conversion.cluster["name"], conversion.cluster["partitions"]) == ("two", [{"name": "p"}])
+    assert fates(conversion)["a.yaml: clusterName"] is Fate.NOT_NEEDED
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('resource "helm_release" "slurm" {\n  chart = "slurm"\n}\n', "Terraform's HCL"),
+        ("nodesets:\n{{- range .Values.sets }}\n  a: {}\n{{- end }}\n", "line 2: a template"),
+        ("nodesets:\n  a: {replicas: {{ .Values.n }}}\n", "line 2: a template"),
+        ('clusterName: hpc\nnodesets: {a: {replicas: "{{ n }}"}}\n', "line 2: nodesets.a.replicas is a placeholder"),
+        ("clusterName: ${name}\nnodesets: {}\n", "line 1: clusterName is a placeholder"),
+        (RELEASE.partition("  values:")[0], "HelmRelease/slurm has no values of the chart slurm"),
+        ("compute: {nodesets: [{name: a}]}\nslurm: {auth: {}}\n", "values of Slinky 0.x (compute)"),
+        ("loginsets: [{name: a}]\ncontroller: {}\n", "values of Slinky 0.x (loginsets as a list)"),
+        (RELEASE.replace("1.2.1", "0.3.0"), "values of Slinky 0.x (version 0.3.0)"),
+        ("clusterName: a\nslurmNodes: {worker: {size: 2}}\n", "soperator 1.x or 2.x (slurmNodes.worker)"),
+        ("clusterName: a\ntelemetry: {a: 1}\nslurmNodes: {}\n", "soperator 1.x (telemetry)"),
+    ],
+)
+def test_other_forms_and_former_releases_are_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConversionError) as refusal:
+        converted(tmp_path, text)
+    assert words in str(refusal.value)
+    assert "input.yaml" in str(refusal.value)
+
+
+def test_a_text_for_pods_is_no_placeholder(tmp_path: Path) -> None:
+    resources = "{cpu: 1, memory: 1Gi}"
+    node_set = f'{{name: a, nodeConfig: {{dynamic: "Id={{{{ .PodName }}}}"}}, slurmd: {{resources: {resources}}}}}'
+    assert nodes(converted(tmp_path, f"nodesets: [{node_set}]\n")) == [("a", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("mark", "partitions", "sets"),
+    [
+        ("jwtHs256KeyRef: {}\n", ["slinky", "all"], ["on", "slinky"]),
+        ("sssd: {}\nloginsetDefaults: {}\n", [], ["plain", "on"]),
+    ],
+)
+def test_a_release_has_the_sets_and_partitions_of_its_chart(
+    tmp_path: Path, mark: str, partitions: list[str], sets: list[str]
+) -> None:
+    text = f"{mark}nodesets: {{plain: {NODE_SET}, on: {{enabled: true, slurmd: {{}}}}}}\n"
+    cluster = converted(tmp_path, text).cluster
+
+    assert [item["name"] for item in cluster["node_sets"]] == sets
+    assert [item["name"] for item in cluster.get("partitions", [])] == partitions
+
+
+def test_an_earlier_release_of_soperator_is_marked(tmp_path: Path) -> None:
+    text = """
+apiVersion: slurm.nebius.ai/v1
+kind: SlurmCluster
+metadata: {name: a}
+spec: {crVersion: 3.0.3, slurmNodes: {login: {size: 1}}}
+"""
+    assert "Written by soperator 3.0.3, and read with" in converted(tmp_path, text).report()
