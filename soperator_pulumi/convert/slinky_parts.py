@@ -1,6 +1,7 @@
 """Parts that the values of Slinky's chart slurm share with the specs of its custom resources."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +23,16 @@ from soperator_pulumi.convert.required_values import (
     require_jail_image,
 )
 from soperator_pulumi.convert.service_parts import put_service
-from soperator_pulumi.convert.slurm_counterparts import entries
+from soperator_pulumi.convert.slurm_counterparts import entries, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import (
     Partition,
     place_partitions,
     put_parameter,
     read_options,
     read_parameters,
-    settings,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.node_set import MIB_PER_GIB
 
 _CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
 _MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what the machine has"
@@ -200,17 +201,31 @@ def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> Non
 
 
 def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
-    """Write the features given to `slurmd --conf`, and account for the rest."""
-    if (text := spec.at("extraConf")).text() and isinstance(text.tree, Leaf):
+    """Write the settings given to `slurmd --conf`: features, GPUs, and sizes that no limit gives."""
+    if spec.at("extraConf").text():
         work.needless(spec.at("extraConfMap"), "extraConf is given, and that counts")
-        found = settings(text.text())
-        parts = work.split(text.tree, [setting.key for setting in found])
-        for setting, part in zip(found, parts, strict=True):
-            _put_node_setting(work, item, setting.key, setting.value, (part,))
-        return
-    for key, value in spec.at("extraConfMap").entries():
-        if not _is_empty(value):
-            _put_node_setting(work, item, key, str(_listed(value)), tuple(value.leaves()))
+        given = read_options(work, spec.at("extraConf"))
+    else:
+        conf = [(key, value) for key, value in spec.at("extraConfMap").entries() if not _is_empty(value)]
+        given = [(key, _listed(value), tuple(value.leaves())) for key, value in conf]
+    sizes = {key.lower(): (str(value), leaves) for key, value, leaves in given}
+    if cpus := scheduled_cpus(sizes):
+        _put_conf_size(work, item, "cpus", *cpus)
+    memory, leaves = sizes.get("realmemory", ("", ()))
+    if memory.isdecimal():
+        _put_conf_size(work, item, "memory_gib", int(memory) / MIB_PER_GIB, leaves)
+    for key, value, leaves in given:
+        _put_node_setting(work, item, key, str(value), leaves)
+
+
+def _put_conf_size(work: Conversion, item: dict[str, Any], key: str, value: float, leaves: Sequence[Leaf]) -> None:
+    """Write a size from a node's configuration, unless the pod has a limit."""
+    if item[key].to_add:
+        work.put(item, key, value, leaves, "size of the node in its configuration; the pod has no limit")
+    elif item[key].value == value:
+        work.extend(item[key], leaves)
+    else:
+        work.cannot(leaves, f"the limit of the pod counts: {key}")
 
 
 def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: str, leaves: tuple[Leaf, ...]) -> None:

@@ -1,7 +1,8 @@
-"""Parameters of slurm.conf that are keys of the spec, or follow from others."""
+"""Settings of slurm.conf that are keys of the spec, or follow from others."""
 
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -9,13 +10,24 @@ from soperator_pulumi.convert.conversion import Conversion, Placed
 from soperator_pulumi.convert.yaml_tree import Leaf
 from soperator_pulumi.spec.accounting import Enforce, StoredPart
 
+_FACTORS = ("boards", "socketsperboard", "sockets", "corespersocket", "threadspercore")
+"""Factors of a node's number of CPUs."""
+
+COUNTS = ("cpus", *_FACTORS)
+"""Settings of a node that give its number of CPUs, in lower case."""
+
+_CONSTRAINED = "it is the same here, as slurm.constrain is cgroup"
+
 _ALWAYS = {
     "accountingstoragetres": (
         r"billing|cpu|energy|fs/disk|gres/(gpu|shard)(:[\w.-]+)?|mem|node|pages|vmem",
         "Slurm always records these and the types of GPUs",
     ),
     "grestypes": (r"gpu|shard", "it follows from node_sets[].gpus"),
-    "selecttype": (r"select/cons_tres", "the same here"),
+    "jobacctgathertype": (r"jobacct_gather/cgroup", _CONSTRAINED),
+    "proctracktype": (r"proctrack/cgroup", _CONSTRAINED),
+    "selecttype": (r"select/cons_tres", "it is the same here"),
+    "taskplugin": (r"task/(affinity|cgroup)", _CONSTRAINED),
 }
 """Entries that a cluster here has anyway, by parameter in lower case, with the reason."""
 
@@ -30,6 +42,19 @@ def entries(work: Conversion, value: object, leaves: Sequence[Leaf]) -> list[tup
         leaves = work.split(leaves[0], words)
     own = [(leaf,) for leaf in leaves] if len(leaves) == len(words) else [tuple(leaves)] * len(words)
     return [(word, part) for word, part in zip(words, own, strict=True) if word]
+
+
+def scheduled_cpus(given: Mapping[str, tuple[str, tuple[Leaf, ...]]]) -> tuple[int, list[Leaf]] | None:
+    """Return the CPUs that a node's settings give, with their leaves; None if they give none.
+
+    Args:
+        given: Values with their leaves, by the settings in lower case.
+    """
+    numbers = {key: int(value) for key, (value, _) in given.items() if key in COUNTS and value.isdecimal()}
+    if not numbers:
+        return None
+    leaves = [leaf for key in numbers for leaf in given[key][1]]
+    return numbers.get("cpus", math.prod(numbers[key] for key in _FACTORS if key in numbers)), leaves
 
 
 def counterpart_of(key: str) -> "Callable[[Conversion, object, Sequence[Leaf]], None] | None":

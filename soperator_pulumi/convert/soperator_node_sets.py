@@ -10,14 +10,10 @@ from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.slurm_counterparts import COUNTS, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
-
-_COUNTS = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore")
-"""Factors of a node's number of CPUs."""
-
-_CPUS = "CPUs"
 
 NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim or scratch"
 
@@ -85,20 +81,15 @@ def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[i
         return None
     pairs = [setting for line in lines(static.text()) for setting in settings(line)]
     parts = work.split(static.tree, [pair.key for pair in pairs])
-    numbers: dict[str, tuple[int, Leaf]] = {}
+    numbers: dict[str, tuple[str, tuple[Leaf, ...]]] = {}
     for pair, part in zip(pairs, parts, strict=True):
-        if pair.key in {_CPUS, *_COUNTS} and pair.value.isdecimal():
-            numbers[pair.key] = (int(pair.value), part)
+        if pair.key.lower() in COUNTS and pair.value.isdecimal():
+            numbers[pair.key.lower()] = (pair.value, (part,))
         elif pair.key.lower() == "gres":
             put_gres(work, item, pair.value, [part])
         else:
             work.cannot([part], _static_reason(pair.key))
-    if not numbers:
-        return None
-    leaves = [part for _, part in numbers.values()]
-    if _CPUS in numbers:
-        return numbers[_CPUS][0], leaves
-    return math.prod(number for number, _ in numbers.values()), leaves
+    return scheduled_cpus(numbers)
 
 
 def _static_reason(key: str) -> str:

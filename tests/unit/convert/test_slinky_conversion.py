@@ -316,3 +316,17 @@ def test_metrics_of_slurmctld_are_those_of_the_exporter(
 
     assert conversion.cluster["metrics"] == metrics
     parse_cluster(completed(conversion))
+
+
+def test_a_node_without_limits_has_the_size_of_its_configuration(tmp_path: Path) -> None:
+    text = """
+nodesets:
+  a: {extraConf: "Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=65536 Weight=3"}
+  b: {extraConfMap: {CPUs: 8, RealMemory: 1024}, slurmd: {resources: {limits: {cpu: 8, memory: 4Gi}}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert [(item["cpus"], item["memory_gib"]) for item in conversion.cluster["node_sets"]] == [(64, 64), (8, 4)]
+    assert fate_of(conversion, "nodesets.b.extraConfMap.CPUs") is Fate.TAKEN
+    assert fate_of(conversion, "nodesets.b.extraConfMap.RealMemory") is Fate.NOT_POSSIBLE
+    assert fate_of(conversion, "nodesets.a.extraConf (Weight)") is Fate.NOT_POSSIBLE
