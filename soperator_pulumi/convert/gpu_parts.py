@@ -61,6 +61,9 @@ def put_gres(work: Conversion, item: dict[str, Any], text: str, leaves: Sequence
         _put_gpus(work, item, match, leaves, left_out)
     for match in shards[:1]:
         _put_shards(work, item, int(match["count"] or 1), leaves)
+    count = item["gpus"]["count"].value if "count" in item.get("gpus", {}) else 0
+    if any(int(match["count"] or 1) != count for match in whole):
+        work.cannot(leaves, f"the GPUs of the pod count: {count}")
     work.needless(leaves, "same as the pod's resources")
 
 

@@ -43,6 +43,9 @@ def place_pods(
             work.add(work.listed("tolerations", of=role), toleration, (*leaves, *further), how)
     affinity = pod.at("affinity")
     if affinity.entries():
+        by_pods = affinity.at("podAffinity") or affinity.at("podAntiAffinity")
+        hows = [how, "pods here have other labels than those of podAffinity and podAntiAffinity" if by_pods else ""]
+        how = "; ".join(filter(None, hows))
         work.put(role, "affinity", affinity.plain(), (*affinity.leaves(), *further), how)
 
 

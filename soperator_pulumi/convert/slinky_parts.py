@@ -186,7 +186,7 @@ def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> Non
         work.require(item, "cpus", _CPUS)
     else:
         whole = max(1, math.floor(cpus))
-        work.put(item, "cpus", whole, limits.at("cpu"), "" if whole == limits.at("cpu").plain() else "whole CPUs")
+        work.put(item, "cpus", whole, limits.at("cpu"), "" if limits.at("cpu").text() == str(whole) else "whole CPUs")
     if memory is None:
         work.require(item, "memory_gib", _MEMORY)
     else:

@@ -7,6 +7,7 @@ from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_for_others, only_one
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.service_parts import (
     ACCOUNTING,
@@ -47,6 +48,12 @@ _CONTROLLER_RULES: tuple[Rule, ...] = (
     *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
     *CONTROLLER_RULES,
     *_POD_RULES,
+)
+
+
+_SERVICE_RULES = (
+    *needless("a service is part of its cluster", "spec.controllerRef.**"),
+    *cannot(WHY, "spec.*.image"),
 )
 
 
@@ -94,8 +101,11 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
         rules.apply(
             work, node_spec, [*tree.at("spec").leaves(), *node_spec.leaves()], 1, (*NODE_SET_RULES, *_POD_RULES)
         )
-    for tree in (root, *logins, *node_sets):
+    services = [source.root for source in own if source.resource in {_ACCOUNTING, _REST_API}]
+    for tree in (root, *logins, *node_sets, *services):
         rules.apply(work, tree, tree.leaves(), 0, OBJECT_RULES)
+    for tree in services:
+        rules.apply(work, tree, tree.leaves(), 0, _SERVICE_RULES)
     account_for_others(work, sources, _OTHER_KINDS)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
+from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.service_parts import (
     ACCOUNTING,
@@ -61,6 +62,8 @@ _RULES: tuple[Rule, ...] = (
     *needless("the exporter of Slinky 0.4, for which `metrics` stands here", "slurm-exporter.**"),
     *cannot(FILE, "configFiles.**"),
     *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
+    *cannot(WHY, "accounting.slurmdbd.image", "accounting.slurmdbd.image.**"),
+    *cannot(WHY, "restapi.slurmrestd.image", "restapi.slurmrestd.image.**"),
     *cannot(ACCOUNTING, "accounting.**", switch="accounting.enabled"),
     *cannot(REST, "restapi.**"),
     *cannot(DIRECTORIES, "sssd.**"),
@@ -74,7 +77,7 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
     release, why = release_of(source.root, source.chart_version, source.file)
     work.remarks.append(f"Read as values of the chart slurm {release.name}: {why}." if why else _UNKNOWN_RELEASE)
     chart = {**_CHART_DEFAULTS, "partitions": release.partitions}
-    root = Section(overlaid(defaults(chart), source.tree), source.path)
+    root = Section(overlaid(defaults(chart, (), source.path), source.tree), source.path)
     submounts = Submounts(work)
     slinky_parts.put_name(work, root.at("clusterName"))
     work.require(work.stack, "name", "name of the cluster; the input leaves it to the Helm release")

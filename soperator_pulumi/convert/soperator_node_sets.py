@@ -200,6 +200,3 @@ NODE_SET_RULES: tuple[Rule, ...] = (
     *needless("node sets are part of their cluster", "clusterName"),
 )
 """Accounts of values that `convert_node_set` does not convert."""
-
-NODE_SET_DEFAULTS = {"replicas": 1, "maxUnavailable": 500, "docker": {"enabled": True}}
-"""Defaults of the custom resource (5.0.0) that differ from those here."""

@@ -8,8 +8,8 @@ from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_fo
 from soperator_pulumi.convert.pod_parts import pull_settings
 from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
-from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
-from soperator_pulumi.convert.soperator_releases import check_release
+from soperator_pulumi.convert.soperator_node_sets import NODE_SET_RULES, SourceNodeSet
+from soperator_pulumi.convert.soperator_releases import check_release, node_set_defaults
 from soperator_pulumi.convert.soperator_rules import CLUSTER_DEFAULTS, CLUSTER_RULES
 from soperator_pulumi.convert.sources import Source, SourceKind
 from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
@@ -49,11 +49,13 @@ def convert_soperator_resources(work: Conversion, sources: Sequence[Source]) -> 
     cluster = only_one(own, _CLUSTER)
     node_sets = [source.root for source in own if source.resource == _NODE_SET]
     given = cluster.root if cluster is not None else Section(None)
+    version = given.at("spec", "crVersion").text()
     if cluster is not None:
-        check_release(work, given.at("spec"), given.at("spec", "crVersion").text(), cluster.path.rstrip(": "))
+        check_release(work, given.at("spec"), version, cluster.path.rstrip(": "))
     spec = _over(given, CLUSTER_DEFAULTS)
     items = [
-        SourceNodeSet(node_set.at("metadata", "name"), _over(node_set, NODE_SET_DEFAULTS)) for node_set in node_sets
+        SourceNodeSet(node_set.at("metadata", "name"), _over(node_set, node_set_defaults(version)))
+        for node_set in node_sets
     ]
     convert_cluster(work, spec, given.at("metadata", "name"), items)
     _put_pull_settings(work, spec, [item.spec for item in items])

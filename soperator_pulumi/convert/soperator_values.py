@@ -11,8 +11,8 @@ from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.service_parts import ACCOUNTING
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
-from soperator_pulumi.convert.soperator_node_sets import NODE_SET_DEFAULTS, NODE_SET_RULES, SourceNodeSet
-from soperator_pulumi.convert.soperator_releases import check_release
+from soperator_pulumi.convert.soperator_node_sets import NODE_SET_RULES, SourceNodeSet
+from soperator_pulumi.convert.soperator_releases import check_release, node_set_defaults
 from soperator_pulumi.convert.soperator_rules import (
     CLUSTER_DEFAULTS,
     CLUSTER_RULES,
@@ -115,12 +115,13 @@ def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> Non
     chart = defaults({**_CHART_DEFAULTS, **named}, cluster.keys, cluster.given.path)
     values = cluster.over(overlaid(defaults({**CLUSTER_DEFAULTS}, cluster.keys, cluster.given.path), chart))
     places = node_sets.given.at("nodesets").items()
-    items = [_node_set(place, (*node_sets.keys, "nodesets", index)) for index, place in enumerate(places)]
     described = next((source for source in sources if source.kind in _WITH_A_CLUSTER), sources[0])
     version = described.chart_version or next(
         (text for release in ("slurmCluster", "nodesets") if (text := described.root.at(release, "version").text())), ""
     )
     check_release(work, cluster.given, version, described.file)
+    keys = (*node_sets.keys, "nodesets")
+    items = [_node_set(place, (*keys, index), version) for index, place in enumerate(places)]
     convert_cluster(work, values, values.at("clusterName"), items)
     _put_rest(work, values, node_sets.given)
     rules.apply(work, values, [*cluster.given.leaves(), *values.leaves()], len(cluster.keys), _CHART_RULES)
@@ -159,8 +160,8 @@ def _released_node_sets(work: Conversion, root: Section) -> _Part:
     return _Part(root.at(*keys), keys)
 
 
-def _node_set(place: Section, keys: tuple[str | int, ...]) -> SourceNodeSet:
-    spec = overlaid(defaults(NODE_SET_DEFAULTS, keys, place.path), place.tree)
+def _node_set(place: Section, keys: tuple[str | int, ...], version: str) -> SourceNodeSet:
+    spec = overlaid(defaults(node_set_defaults(version), keys, place.path), place.tree)
     return SourceNodeSet(place.at("name"), Section(spec, place.path))
 
 

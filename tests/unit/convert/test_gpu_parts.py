@@ -50,6 +50,7 @@ def test_no_gpus_are_no_gpus(tmp_path: Path) -> None:
     [
         ("nvidia.com/gpu: 4, amd.com/gpu: 2", "", 'limits["amd.com/gpu"]', "a node has GPUs of one vendor"),
         ("nvidia.com/gpu: 8", '"gpu:8,nic:2"', GRES, "jobs share all others (extra_resources): nic:2"),
+        ("nvidia.com/gpu: 8", "gpu:4", GRES, "the GPUs of the pod count: 8"),
         ("nvidia.com/gpu: 8", '"shard:8"', GRES, "all GPUs of a node have the same number of shards, at least two"),
     ],
 )

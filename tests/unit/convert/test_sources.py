@@ -158,5 +158,13 @@ apiVersion: slurm.nebius.ai/v1
 kind: SlurmCluster
 metadata: {name: a}
 spec: {crVersion: 3.0.3, slurmNodes: {login: {size: 1}}}
+---
+apiVersion: slurm.nebius.ai/v1alpha1
+kind: NodeSet
+metadata: {name: a}
+spec: {slurmd: {resources: {cpu: 1, memory: 1Gi}}}
 """
-    assert "Written by soperator 3.0.3, and read with" in converted(tmp_path, text).report()
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["node_sets"][0]["rolling_update"] == {"max_unavailable": "20%"}
+    assert "Written by soperator 3.0.3, and read with" in conversion.report()
