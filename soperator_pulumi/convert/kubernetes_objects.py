@@ -59,7 +59,7 @@ def account_for_others(work: Conversion, sources: Sequence[Source], known: Mappi
         sources: All resources.
         known: Reasons for the project's own kinds that are not converted.
     """
-    for source in sources:
+    for source in sorted(sources, key=lambda source: not source.reason):
         kind = source.resource
         if source.is_lost:
             work.cannot(source.root, source.reason)

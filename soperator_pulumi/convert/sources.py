@@ -60,6 +60,7 @@ class Source:
     chart_version: str = ""
     """Version of the chart, if the input names it."""
     file: str = ""
+    """Name of its file."""
     reason: str = ""
     """Reason why an object, or the rest of one, is not converted; empty for the usual one."""
     is_lost: bool = False
@@ -208,6 +209,7 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         Source(kind, values.tree, values.path, values.version, name),
         *_rest(values.others, "describes the release of the chart, not the cluster"),
         *_rest(values.overruled, "other values of the same release overrule it"),
+        *_rest(values.texts, "its values are converted one by one"),
         *_rest(values.elsewhere, f"names values that are not read: write them into the values. {_HELM_GET}", lost=True),
     ]
 
@@ -219,7 +221,6 @@ def _values_sources(document: _Document) -> list[Source]:
     tree = {key: item for key, item in document.tree.items() if key not in _HELM_HEADERS or item not in headers}
     kind = _kind_by_keys(Section(tree))
     below = [key for key, item in tree.items() if isinstance(item, Mapping) and _kind_by_keys(Section(item))]
-    _refuse_placeholders(tree, name)
     if kind is None and len(below) == 1:
         inner = relabelled(tree[below[0]], f"{document.prefix}{below[0]}: ", 1)
         assert isinstance(inner, Mapping)  # noqa: S101 - as the tree is
@@ -229,6 +230,7 @@ def _values_sources(document: _Document) -> list[Source]:
     if kind is None:
         shown = ", ".join(sorted(tree)[:8])
         raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
+    _refuse_placeholders(tree, name)
     return [Source(kind, tree, document.prefix, "", name), *_rest(headers, "a header of helm")]
 
 

@@ -27,6 +27,8 @@ class WrappedValues:
     """Values that other values of the release replace."""
     elsewhere: Sequence[Leaf] = ()
     """References to values that are not in the input."""
+    texts: Sequence[Leaf] = ()
+    """Texts that hold values."""
 
 
 @dataclass
@@ -35,7 +37,9 @@ class _Layers:
 
     tree: Tree | None = None
     used: set[Leaf] = field(default_factory=set)
-    """Leaves of the object that hold values."""
+    """Leaves of the object that are values."""
+    texts: list[Leaf] = field(default_factory=list)
+    """Texts that hold values."""
     overruled: list[Leaf] = field(default_factory=list)
     elsewhere: list[Leaf] = field(default_factory=list)
 
@@ -56,7 +60,7 @@ class _Layers:
     def lay_text(self, place: Section, path: str, name: str) -> None:
         """Lay values that are a text of the object."""
         if place.text() and isinstance(place.tree, Leaf):
-            self.used.add(place.tree)
+            self.texts.append(place.tree)
             for tree in read(place.text(), name, path, first_line=place.tree.line)[:1]:
                 self.lay(tree)
 
@@ -123,10 +127,10 @@ def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedVal
 
 
 def _whole(layers: _Layers, root: Section, path: str, chart: str, version: str) -> WrappedValues:
-    apart = {*layers.used, *layers.elsewhere}
+    apart = {*layers.used, *layers.texts, *layers.elsewhere}
     others = [leaf for leaf in root.leaves() if leaf not in apart]
     last = chart.rstrip("/").rpartition("/")[2]
-    return WrappedValues(layers.tree, path, last, version, others, layers.overruled, layers.elsewhere)
+    return WrappedValues(layers.tree, path, last, version, others, layers.overruled, layers.elsewhere, layers.texts)
 
 
 def _depth(tree: Tree) -> int:

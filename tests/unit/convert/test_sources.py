@@ -65,6 +65,8 @@ def test_a_helm_release_has_its_values_over_those_of_config_maps(tmp_path: Path,
     assert found["ConfigMap/base, data.values.yaml: clusterName"] is Fate.TAKEN
     assert found["ConfigMap/base, data.values.yaml: nodesets.cpu.slurmd.resources.limits.cpu"] is Fate.NOT_NEEDED
     assert found["HelmRelease/slurm: spec.valuesFrom[1].name"] is Fate.NOT_POSSIBLE
+    (text_of_map,) = [entry for entry in conversion.entries if entry.leaf.path.endswith('data["values.yaml"]')]
+    assert text_of_map.text == "its values are converted one by one"
     assert Fate.UNKNOWN not in found.values()
 
 
@@ -113,7 +115,7 @@ def test_later_files_of_values_overrule_earlier_ones(tmp_path: Path) -> None:
         ("nodesets:\n{{- range .Values.sets }}\n  a: {}\n{{- end }}\n", "line 2: a template"),
         ("nodesets:\n  a: {replicas: {{ .Values.n }}}\n", "line 2: a template"),
         ('clusterName: hpc\nnodesets: {a: {replicas: "{{ n }}"}}\n', "line 2: nodesets.a.replicas is a placeholder"),
-        ("clusterName: ${name}\nnodesets: {}\n", "line 1: clusterName is a placeholder"),
+        ("clusterName: ${name}\npartitions: {}\n", "line 1: clusterName is a placeholder"),
         (RELEASE.partition("  values:")[0], "HelmRelease/slurm has no values of the chart slurm"),
         ("compute: {nodesets: [{name: a}]}\nslurm: {auth: {}}\n", "values of Slinky 0.x (compute)"),
         ("loginsets: [{name: a}]\ncontroller: {}\n", "values of Slinky 0.x (loginsets as a list)"),
