@@ -119,7 +119,7 @@ class SlurmUpgrade:
         if _REST in behind:
             yield f"  slurmrestd; from then on its API has only the versions {', '.join(API_VERSIONS[self.version])}"
         if workers:
-            yield f"  slurmd of {', '.join(workers)}, drained in waves, according to rolling_update"
+            yield f"  slurmd of {', '.join(workers)}, drained a few at a time, according to rolling_update"
         if _LOGIN in behind:
             yield "  clients in the jail: login nodes restart, which ends their sessions"
         yield f"  Once slurmdbd or slurmctld has started, a return to {oldest} is impossible."

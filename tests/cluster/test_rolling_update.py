@@ -1,4 +1,4 @@
-"""Workers are renewed when what their pods are made of has changed: in waves, and no job feels it.
+"""Workers are renewed when what their pods are made of has changed: a few at a time, and no job feels it.
 
 Every test leaves three idle workers of the newest kind.
 """

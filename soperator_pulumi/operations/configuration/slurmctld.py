@@ -43,7 +43,7 @@ was changed. Run `up` without `rest` first, with the images of this version, the
 
 _CONSTRAINED_LATER = """\
 With slurm.constrain: cgroup slurmd would end, with its jobs, in pods of an earlier version of this package: {pods}.
-Nothing was changed. Run `up` with the old value first, which recreates them in waves, then with the new one."""
+Nothing was changed. Run `up` with the old value first, which recreates them a few at a time, then with the new one."""
 
 _BY_CGROUPS, _BINDS_TASKS = "ProctrackType=proctrack/cgroup", "SYS_NICE"
 """Line of slurm.conf that limits jobs to their resources, and the capability that workers of such a cluster have."""

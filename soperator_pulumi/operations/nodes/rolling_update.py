@@ -24,10 +24,10 @@ from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
-from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS, continue_or_undo
+from soperator_pulumi.operations.nodes.rolling_update_text import order, progress
+from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
 from soperator_pulumi.slurm.drain.plan import Plan
-from soperator_pulumi.slurm.drain.plan_text import waited_for
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
@@ -35,7 +35,6 @@ from soperator_pulumi.slurm.models import Job, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-_GROUPS_SHOWN = 10
 _REPORT_SECONDS = 10.0
 _EXPLAINED_SECONDS = 30.0
 """Time after which a progress line explains why a recreated node has not joined yet."""
@@ -127,11 +126,7 @@ class RollingUpdate:
             node_set = self.registration.node_set
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
-        groups = recreation.groups(names)
-        order = ", then ".join(compress(group) for group in groups[:_GROUPS_SHOWN])
-        left = sum(len(group) for group in groups[_GROUPS_SHOWN:])
-        more = f", then the other {left}" if left else ""
-        return [*lines, f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {order}{more}."]
+        return [*lines, order(recreation, names)]
 
     def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will drain, in lines: the nodes and their jobs.
@@ -315,23 +310,14 @@ class _Run:
 
     def _report_progress(self, recreation: Recreation, planned: Plan) -> None:
         """Report progress if it has changed, or if the last line is long ago."""
-        now, joining = self._clock.now(), [name for name in recreation.out_of_service if name in self._joining]
-        state = (recreation.outdated, recreation.draining, joining)
+        now = self._clock.now()
+        state = (recreation.outdated, recreation.draining, recreation.joining)
         pause = report_pause_seconds(now - self._began) if state == self._reported[0] else _REPORT_SECONDS
         if now - self._reported[1] < pause:
             return
         self._reported = (state, now)
-        draining = in_order(recreation.draining & planned.waiting.keys())
-        held = "; ".join(waited_for(planned, draining, self._clock.wall()))
-        left = len(recreation.outdated) - len(recreation.draining)
-        parts = [
-            self.progress(),
-            f"recreates {compress(joining)}" if joining else "",
-            f"drains {compress(draining)}: {held}" if draining else "",
-            f"{left} left" if left else "",
-        ]
-        self._registration.report(f"{'; '.join(filter(None, parts))}. {continue_or_undo(Operation.ROLLING_UPDATE, [])}")
-        slow = [name for name in joining if now - self._joining[name] >= _EXPLAINED_SECONDS]
+        self._registration.report(progress(recreation, planned, self._clock.wall()))
+        slow = [name for name, since in self._joining.items() if now - since >= _EXPLAINED_SECONDS]
         for line in self._registration.reasons(self._status, slow):
             self._registration.show(f"  {line}")
 

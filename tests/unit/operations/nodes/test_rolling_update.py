@@ -1,8 +1,12 @@
 """Renewing workers whose pods have changed, a few at a time."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from soperator_pulumi.errors import DrainError, NotReadyError, RunCancelledError
 from soperator_pulumi.operations.nodes.lease import LEASE
@@ -10,8 +14,9 @@ from soperator_pulumi.operations.progress import CANCELLED
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
-from tests.fakes.objects import LEASES
+from tests.fakes.objects import LEASES, KilledError
 from tests.fakes.workers import OWNER, Pod
+from tests.soak import times
 from tests.unit.lifecycle.model import Model, a_model
 
 
@@ -285,3 +290,93 @@ def test_nodes_that_are_to_leave_once_their_jobs_end_are_not_renewed(model: Mode
     assert [*reasons] == ["gpu-2"]
     assert marker
     assert marker.operation is Operation.SCALE_DOWN
+
+
+def test_the_place_of_a_recreated_node_goes_to_the_next_one_while_another_still_waits_for_its_job(model: Model) -> None:
+    jobs = [model.submit(seconds=seconds, limit_seconds=seconds) for seconds in (100, 400, 600) for _ in range(2)]
+    seen: list[set[str]] = []
+    for second in (50, 200):
+        model.world.after(second, lambda: seen.append({*model.drained()}))
+    noted = deletions(model)
+    model.up(3, template="b", max_unavailable=2)
+    assert seen == [{"gpu-0", "gpu-1"}, {"gpu-1", "gpu-2"}]
+    assert noted == [["gpu-0"], ["gpu-1"], ["gpu-2"]]
+    assert {(job.state, job.starts) for job in jobs} <= {("COMPLETED", 1)}
+
+
+def test_the_time_for_jobs_begins_with_the_drain_of_their_own_node(model: Model) -> None:
+    for seconds in (100, 140, 240):
+        for _ in range(2):
+            model.submit(seconds=seconds, limit_seconds=seconds)
+    model.up(3, template="b", max_unavailable=2, policy=DrainSpec.model_validate({"timeout": "150s"}))
+    assert (model.revisions(), model.drained()) == (["b"] * 3, {})
+
+
+def test_progress_tells_what_is_drained_for_which_job_until_when_and_what_is_left(model: Model) -> None:
+    for _ in range(2):
+        model.submit(seconds=200, limit_seconds=7200)
+    model.submit(seconds=100, limit_seconds=100)
+    model.submit(seconds=100, limit_seconds=100)
+    reported = model.up(3, template="b")
+    assert any(
+        re.fullmatch(
+            r"gpu: 1 of 3 nodes have the new pods; drains gpu-1: gpu-1 job 3 \(alice, job3\) ends by \d\d:\d\d, "
+            r"gpu-1 job 4 \(alice, job4\) ends by \d\d:\d\d; 1 left\. If interrupted, the drains stay: .*",
+            line,
+        )
+        for line in reported
+    ), reported
+
+
+def test_a_template_that_does_not_work_takes_no_more_nodes_than_allowed(model: Model) -> None:
+    model.up(5)
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError):
+        model.up(5, template="b", max_unavailable=2, wait_until_ready=False)
+    assert sorted(model.revisions()) == ["a", "a", "a", "b", "b"]
+    assert len(model.drained()) == 2
+
+
+def test_a_failing_template_puts_nodes_that_wait_for_their_jobs_back_into_service(model: Model) -> None:
+    model.submit(seconds=9000)
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError):
+        model.up(3, template="b", max_unavailable=3)
+    assert model.revisions() == ["a", "b", "b"]
+    assert sorted(model.drained()) == ["gpu-1", "gpu-2"]
+
+
+@given(
+    lengths=st.lists(st.sampled_from([0, 20, 90, 300]), min_size=1, max_size=5),
+    max_unavailable=st.integers(1, 3),
+    stopped_at=st.integers(0, 150),
+)
+@settings(max_examples=times(15, 500), deadline=None)
+def test_every_node_is_recreated_once_and_no_job_is_lost_wherever_a_run_is_stopped(
+    lengths: list[int], max_unavailable: int, stopped_at: int
+) -> None:
+    """The model itself refuses pods that go with jobs, and drains of more nodes than may be out of service."""
+    left = stopped_at
+
+    def comes() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    with a_model() as model:
+        model.up(len(lengths))
+        jobs = [
+            model.submit(seconds, limit_seconds=seconds, required=frozenset({f"gpu-{ordinal}"}))
+            for ordinal, seconds in enumerate(lengths)
+            if seconds
+        ]
+        noted = deletions(model)
+        model.kill_at(comes)
+        with suppress(KilledError):
+            model.up(len(lengths), template="b", max_unavailable=max_unavailable)
+        left = 1_000_000
+        model.again()
+        assert (model.revisions(), model.drained()) == (["b"] * len(lengths), {})
+        assert sorted(name for names in noted for name in names) == sorted(model.pods)
+        assert {(job.state, job.starts) for job in jobs} <= {("COMPLETED", 1)}
+        assert model.world.watch.violations == []

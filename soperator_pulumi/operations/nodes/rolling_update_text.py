@@ -1,0 +1,43 @@
+"""Text of a rolling update for users: the order in its preview, and its progress."""
+
+from collections.abc import Sequence
+from datetime import tzinfo
+
+from soperator_pulumi.operations.nodes.recreation import Recreation
+from soperator_pulumi.operations.nodes.undrain import continue_or_undo
+from soperator_pulumi.slurm.drain.plan import Plan
+from soperator_pulumi.slurm.drain.plan_text import waited_for
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.hostlist import compress, in_order
+
+_GROUPS_SHOWN = 10
+
+
+def order(recreation: Recreation, names: Sequence[str]) -> str:
+    """Return the order in which these nodes would be recreated if nothing else changed, in one line."""
+    groups = recreation.groups(names)
+    shown = ", then ".join(compress(group) for group in groups[:_GROUPS_SHOWN])
+    left = sum(len(group) for group in groups[_GROUPS_SHOWN:])
+    more = f", then the other {left}" if left else ""
+    return f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {shown}{more}."
+
+
+def progress(recreation: Recreation, plan: Plan, now: float, zone: tzinfo | None = None) -> str:
+    """Return the nodes that are recreated and drained now, what the latter wait for, and how to continue and undo.
+
+    Args:
+        recreation: The node set.
+        plan: Last plan of the nodes that are drained.
+        now: Time in seconds since 1970.
+        zone: Time zone of the output; None for that of the machine.
+    """
+    size, joining = len(recreation.status.names), in_order(recreation.joining)
+    draining = in_order(recreation.draining & plan.waiting.keys())
+    left = len(recreation.outdated) - len(recreation.draining)
+    parts = [
+        f"{size - len({*recreation.outdated, *joining})} of {size} nodes have the new pods",
+        f"recreates {compress(joining)}" if joining else "",
+        f"drains {compress(draining)}: {'; '.join(waited_for(plan, draining, now, zone))}" if draining else "",
+        f"{left} left" if left else "",
+    ]
+    return f"{'; '.join(filter(None, parts))}. {continue_or_undo(Operation.ROLLING_UPDATE, [])}"
