@@ -35,6 +35,9 @@ from soperator_pulumi.slurm.models import Job, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
+_PODS_SECONDS = 60.0
+"""Time between two looks at the pods while only jobs are waited for, which may take days."""
+
 _REPORT_SECONDS = 10.0
 _EXPLAINED_SECONDS = 30.0
 """Time after which a progress line explains why a recreated node has not joined yet."""
@@ -196,15 +199,18 @@ class _Run:
         self._registration = update.registration
         self._clock = update.registration.clock
         self._drain_run = update.draining.run([], Operation.ROLLING_UPDATE)
-        self._status = status
+        self._recreation = update.recreation(status)
         """The last state."""
         self._took_jobs: frozenset[str] = frozenset()
         """Nodes on which jobs could start before the run drained them."""
         self._joining: dict[str, float] = {}
         """Nodes for which the run waits until they join, with the times since when it does. A node that was broken
         before may still be broken: the run waits for it only when nothing else is left to do."""
-        self._began = self._read_at = self._clock.now()
-        """Time of the begin, and of the last answer of Kubernetes."""
+        self._began = self._done_at = self._clock.now()
+        """Time of the begin, and of the last step that Kubernetes let the run take."""
+        self._pods_read_at = -inf
+        self._trouble = ""
+        """The last refusal of Kubernetes."""
         self._reported: tuple[object, float] = (None, -inf)
 
     def to_the_end(self) -> NodeSetStatus:
@@ -216,20 +222,40 @@ class _Run:
             KubernetesError: Kubernetes has not answered for five minutes.
         """
         for snapshot, planned in self._drain_run.looks():
+            if self._waits_for_jobs(planned):
+                self._report_progress(planned)
+                continue
             try:
                 if self._step(snapshot, planned):
                     break
-                self._read_at = self._clock.now()
             except KubernetesError as error:
-                if self._clock.now() - self._read_at >= ANSWER_SECONDS:
-                    raise
-                self._registration.report(f"continues when Kubernetes answers: {error}")
-        return self._status
+                self._bear(error)
+            else:
+                self._done_at, self._trouble = self._clock.now(), ""
+        return self._recreation.status
 
     def progress(self) -> str:
         """Return how many nodes have the new pods."""
-        size = len(self._status.names)
-        return f"{size - len(self._update.outdated(self._status))} of {size} nodes have the new pods"
+        size = len(self._recreation.status.names)
+        return f"{size - len(self._recreation.outdated)} of {size} nodes have the new pods"
+
+    def _waits_for_jobs(self, planned: Plan) -> bool:
+        """Return True if nothing can happen to the pods soon: no node is free, and none is missing or must join."""
+        others = {*self._recreation.out_of_service} - self._drain_run.names
+        quiet = bool(self._drain_run.names) and not (planned.free or others)
+        return quiet and self._clock.now() - self._pods_read_at < _PODS_SECONDS
+
+    def _bear(self, error: KubernetesError) -> None:
+        """Let the next look try again, for five minutes.
+
+        Raises:
+            KubernetesError: the time is up.
+        """
+        if self._clock.now() - self._done_at >= ANSWER_SECONDS:
+            raise error
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            self._registration.report(f"tries again for {ANSWER_SECONDS} s at most: {error}")
 
     def _step(self, snapshot: Snapshot, planned: Plan) -> bool:
         """Undrain nodes that are back, recreate free nodes, and drain the next ones; return True at the end.
@@ -238,41 +264,43 @@ class _Run:
             NotReadyError: recreated nodes do not join, or the StatefulSet has another size.
             KubernetesError: the pods cannot be read or deleted.
         """
-        status = self._status = self._registration.look_with(snapshot.nodes)
+        status = self._registration.look_with(snapshot.nodes)
+        self._pods_read_at = self._clock.now()
         self._registration.require_size(status.live)
         if self._update.held(status):
             self._update.undrain(status)
             self._drain_run.look_again()
             return False
-        self._require_joined()
+        self._require_joined(status)
         recreation = self._update.recreation(status, snapshot.jobs)
         self._drain_run.keep({*recreation.outdated})
-        draining = self._drain_run.names
-        recreation = replace(recreation, draining=draining, joining=frozenset(self._joining))
+        draining, joining = self._drain_run.names, frozenset(self._joining)
+        recreation = self._recreation = replace(recreation, draining=draining, joining=joining)
         following = recreation.next()
         recreated = self._recreate(planned.free & draining)
         if following:
             self._took_jobs |= {name for name in following if recreation.takes_jobs(name)}
             self._drain_run.add(self._update.leaving(status, following))
+            self._recreation = replace(recreation, draining=self._drain_run.names)
         elif recreated:
             self._drain_run.look_again()
-        elif self._is_over(recreation, planned):
+        elif self._is_over(planned):
             return True
         else:
-            self._report_progress(recreation, planned)
+            self._report_progress(planned)
         return False
 
-    def _require_joined(self) -> None:
+    def _require_joined(self, status: NodeSetStatus) -> None:
         """Refuse to wait any longer for a recreated node; the time counts from the deletion of its pod.
 
         Raises:
             NotReadyError: nodes have not joined in time.
         """
-        self._joining = {name: since for name, since in self._joining.items() if not self._status.joined(name)}
+        self._joining = {name: since for name, since in self._joining.items() if not status.joined(name)}
         seconds = self._update.policy.grace.total_seconds() + self._update.timeout_seconds
         late = [name for name, since in self._joining.items() if self._clock.now() - since >= seconds]
-        if words := self._registration.not_joined(self._status, late, seconds):
-            left, size = len(self._update.outdated(self._status)), len(self._status.names)
+        if words := self._registration.not_joined(status, late, seconds):
+            left, size = len(self._update.outdated(status)), len(status.names)
             raise NotReadyError(
                 f"{words}\nThe rolling update stops here: {left} of {size} nodes have their old pods and stay in "
                 "service. Fix the problems above and run again."
@@ -294,8 +322,9 @@ class _Run:
         self._drain_run.keep(self._drain_run.names - recreated)
         return bool(recreated)
 
-    def _is_over(self, recreation: Recreation, planned: Plan) -> bool:
+    def _is_over(self, planned: Plan) -> bool:
         """Return True if nothing is left to do, or only nodes with jobs for which the policy does not wait."""
+        recreation = self._recreation
         if self._joining:
             return False
         if recreation.draining:
@@ -308,9 +337,9 @@ class _Run:
             self._joining = dict.fromkeys(recreation.out_of_service, self._clock.now())
         return not recreation.outdated
 
-    def _report_progress(self, recreation: Recreation, planned: Plan) -> None:
+    def _report_progress(self, planned: Plan) -> None:
         """Report progress if it has changed, or if the last line is long ago."""
-        now = self._clock.now()
+        now, recreation = self._clock.now(), self._recreation
         state = (recreation.outdated, recreation.draining, recreation.joining)
         pause = report_pause_seconds(now - self._began) if state == self._reported[0] else _REPORT_SECONDS
         if now - self._reported[1] < pause:
@@ -318,7 +347,7 @@ class _Run:
         self._reported = (state, now)
         self._registration.report(progress(recreation, planned, self._clock.wall()))
         slow = [name for name, since in self._joining.items() if now - since >= _EXPLAINED_SECONDS]
-        for line in self._registration.reasons(self._status, slow):
+        for line in self._registration.reasons(recreation.status, slow):
             self._registration.show(f"  {line}")
 
 

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator_pulumi.errors import DrainError, NotReadyError, RunCancelledError
+from soperator_pulumi.errors import DrainError, KubernetesError, NotReadyError, RunCancelledError
 from soperator_pulumi.operations.nodes.lease import LEASE
 from soperator_pulumi.operations.progress import CANCELLED
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
@@ -344,6 +345,29 @@ def test_a_failing_template_puts_nodes_that_wait_for_their_jobs_back_into_servic
         model.up(3, template="b", max_unavailable=3)
     assert model.revisions() == ["a", "b", "b"]
     assert sorted(model.drained()) == ["gpu-1", "gpu-2"]
+
+
+def test_a_kubernetes_that_does_not_answer_for_a_while_ends_nothing(model: Model) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise KubernetesError("The Kubernetes API is not reached.")
+
+    patch = pytest.MonkeyPatch()
+    model.world.after(20, lambda: patch.setattr(model.world.kubernetes, "find", refuse))
+    model.world.after(200, patch.undo)
+    reported = model.up(3, template="b")
+    assert model.revisions() == ["b"] * 3
+    assert model.world.time > 200
+    assert [line for line in reported if "tries again" in line] == [
+        "gpu: tries again for 300 s at most: The Kubernetes API is not reached."
+    ]
+
+
+def test_pods_are_read_once_a_minute_while_only_jobs_are_waited_for(model: Model) -> None:
+    for _ in range(6):
+        model.submit(seconds=6000, limit_seconds=6000)
+    model.up(3, template="b", max_unavailable=3)
+    assert model.revisions() == ["b"] * 3
+    assert sum("find" in line and line.endswith("/pods") for line in model.world.log) < 200
 
 
 @given(
