@@ -158,7 +158,9 @@ def _node_set(name: str) -> st.SearchStrategy[Data]:
             "max_unready": st.just(0) | _SHARES,
             "wait_until_ready": st.booleans(),
             "drain": _DRAIN,
-            "rolling_update": st.fixed_dictionaries({}, optional={"max_unavailable": _SHARES}),
+            "rolling_update": st.fixed_dictionaries(
+                {}, optional={"max_unavailable": _SHARES, "idle_wait": st.just("2h")}
+            ),
             "environment": st.just({"NCCL_DEBUG": "INFO", "NCCL_MIN_NCHANNELS": 4}),
             "nccl_topology": st.just('<system version="1"><cpu numaid="0"/></system>\n'),
             "lock_memory": st.booleans(),

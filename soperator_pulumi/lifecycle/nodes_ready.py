@@ -112,6 +112,7 @@ class NodesReadyProvider(LiveProvider):
                 inputs.rolling_update.max_unavailable,
                 inputs.timeout_seconds,
                 tolerated if inputs.wait_until_ready else inputs.replicas,
+                inputs.rolling_update.idle_wait.total_seconds(),
             ),
             NodeCleanup(kube, slurm, inputs.namespace, inputs.owner),
             inputs.timeout_seconds,

@@ -245,6 +245,9 @@ class RollingUpdateArgs(TypedDict, total=False):
     max_unavailable: int | str
     """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one node.
     Default: 10%."""
+    idle_wait: str
+    """Time for nodes to become idle by themselves: `4h`, `2d`. Until it is over, only idle nodes are drained. Default:
+    nodes with jobs are drained at once. Without effect if `drain.wait` is false."""
 
 
 class NodeSetArgs(ScheduledArgs):

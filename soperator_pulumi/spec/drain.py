@@ -96,6 +96,9 @@ class RollingUpdateSpec(Model):
     max_unavailable: Annotated[Share, AfterValidator(_some)] = Share(10, percent=True)
     """Nodes out of service at a time: a number, or a percentage of the node set, rounded down, but at least one
     node."""
+    idle_wait: Annotated[Duration, lasting(timedelta(), _YEAR)] = timedelta()
+    """Time for nodes to become idle by themselves: `4h`, `2d`. Until it is over, only idle nodes are drained. Default:
+    nodes with jobs are drained at once. Without effect if `drain.wait` is false."""
 
 
 def parse_drain(data: object, where: str) -> DrainSpec:

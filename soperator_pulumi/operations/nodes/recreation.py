@@ -33,6 +33,8 @@ class Recreation:
     joining: frozenset[str] = frozenset()
     """Nodes that the run has recreated, and that have not joined yet. They count even if they may be missing: a
     template that doesn't work takes no more nodes than `max_unavailable`."""
+    only_idle: bool = False
+    """True while no node with jobs is to be drained."""
 
     @cached_property
     def outdated(self) -> tuple[str, ...]:
@@ -62,9 +64,10 @@ class Recreation:
 
     def next(self) -> tuple[str, ...]:
         """Return the nodes to drain now; none while as many as allowed are out of service."""
-        left = [name for name in self.order(self.outdated) if name not in self.draining]
-        unready = self._unready - self.draining
-        return next_nodes(left, self._lost | self._foreign, unready, {*self.out_of_service}, self.budget)
+        lost, unready = self._lost | self._foreign, self._unready - self.draining
+        later = self._ends.keys() - lost if self.only_idle else frozenset()
+        left = [name for name in self.order(self.outdated) if name not in self.draining | later]
+        return next_nodes(left, lost, unready, {*self.out_of_service}, self.budget)
 
     def order(self, names: Sequence[str]) -> list[str]:
         """Return nodes in the order of their recreation; names of the same rank stay in the given order.

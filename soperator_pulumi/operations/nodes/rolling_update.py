@@ -27,6 +27,7 @@ from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Regist
 from soperator_pulumi.operations.nodes.rolling_update_text import order, progress
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
+from soperator_pulumi.slurm.drain.formatting import span
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -55,6 +56,8 @@ class RollingUpdate:
     """Time for a recreated node to join after its old pod is gone, in seconds."""
     tolerated: int = 0
     """Number of nodes with new pods that may be missing without stopping the update."""
+    idle_seconds: float = 0
+    """Time in which only idle nodes are drained, in seconds."""
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
@@ -129,7 +132,8 @@ class RollingUpdate:
             node_set = self.registration.node_set
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
-        return [*lines, order(recreation, names)]
+        idle = f"Nodes with jobs are drained after {span(self.idle_seconds)} (rolling_update.idle_wait)."
+        return [*lines, order(recreation, names), *([idle] if self.policy.wait and self.idle_seconds else [])]
 
     def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will drain, in lines: the nodes and their jobs.
@@ -222,7 +226,7 @@ class _Run:
             KubernetesError: Kubernetes has not answered for five minutes.
         """
         for snapshot, planned in self._drain_run.looks():
-            if self._waits_for_jobs(planned):
+            if self._waits_for_jobs(snapshot, planned):
                 self._report_progress(planned)
                 continue
             try:
@@ -239,11 +243,16 @@ class _Run:
         size = len(self._recreation.status.names)
         return f"{size - len(self._recreation.outdated)} of {size} nodes have the new pods"
 
-    def _waits_for_jobs(self, planned: Plan) -> bool:
-        """Return True if nothing can happen to the pods soon: no node is free, and none is missing or must join."""
-        others = {*self._recreation.out_of_service} - self._drain_run.names
-        quiet = bool(self._drain_run.names) and not (planned.free or others)
-        return quiet and self._clock.now() - self._pods_read_at < _PODS_SECONDS
+    def _waits_for_jobs(self, snapshot: Snapshot, planned: Plan) -> bool:
+        """Return True if only jobs are waited for: no node is free, missing, or next, and none must join."""
+        if planned.free or {*self._recreation.out_of_service} - self._drain_run.names:
+            return False
+        recent = self._clock.now() - self._pods_read_at < _PODS_SECONDS
+        self._recreation = replace(self._recreation, jobs=snapshot.jobs, only_idle=self._only_idle())
+        return recent and not self._recreation.next()
+
+    def _only_idle(self) -> bool:
+        return self._update.policy.wait and self._clock.now() - self._began < self._update.idle_seconds
 
     def _bear(self, error: KubernetesError) -> None:
         """Let the next look try again, for five minutes.
@@ -275,7 +284,9 @@ class _Run:
         recreation = self._update.recreation(status, snapshot.jobs)
         self._drain_run.keep({*recreation.outdated})
         draining, joining = self._drain_run.names, frozenset(self._joining)
-        recreation = self._recreation = replace(recreation, draining=draining, joining=joining)
+        recreation = self._recreation = replace(
+            recreation, draining=draining, joining=joining, only_idle=self._only_idle()
+        )
         following = recreation.next()
         recreated = self._recreate(planned.free & draining)
         if following:
@@ -333,7 +344,7 @@ class _Run:
                     words = f"{name} stays drained, and a later run recreates it: {waiting.why}"
                     self._registration.report(words)
             return not self._update.policy.wait
-        if recreation.outdated:  # as many as allowed are out of service: they must join first
+        if recreation.outdated and not recreation.only_idle:  # too many are out of service, and must join first
             self._joining = dict.fromkeys(recreation.out_of_service, self._clock.now())
         return not recreation.outdated
 

@@ -39,5 +39,6 @@ def progress(recreation: Recreation, plan: Plan, now: float, zone: tzinfo | None
         f"recreates {compress(joining)}" if joining else "",
         f"drains {compress(draining)}: {'; '.join(waited_for(plan, draining, now, zone))}" if draining else "",
         f"{left} left" if left else "",
+        "waits for idle nodes (rolling_update.idle_wait)" if left and recreation.only_idle else "",
     ]
     return f"{'; '.join(filter(None, parts))}. {continue_or_undo(Operation.ROLLING_UPDATE, [])}"

@@ -89,14 +89,14 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
         "cpus": 4,
         "memory_gib": 8,
         "drain": {"timeout": "90m", "on_timeout": "requeue"},
-        "rolling_update": {"max_unavailable": "25%"},
+        "rolling_update": {"max_unavailable": "25%", "idle_wait": "2h"},
         "max_unready": 1,
         "wait_until_ready": False,
         "ready_timeout_seconds": 60,
     }
     deployment = a_deployment(node_sets=[node_set])
     ready = deployment.one("hpc-cpu-ready").inputs
-    assert ready["rolling_update"] == {"max_unavailable": "25%"}
+    assert ready["rolling_update"] == {"max_unavailable": "25%", "idle_wait": "2h"}
     assert (ready["max_unready"], ready["wait_until_ready"], ready["timeout_seconds"]) == (1, False, 60)
     policy = ready["policy"]
     assert (policy["timeout"], policy["on_timeout"], policy["grace"]) == ("1h30m", "requeue", "5m")

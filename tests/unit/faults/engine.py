@@ -29,6 +29,7 @@ class NodeSet:
     template: str = "a"
     identity: str = "1"
     max_unavailable: int = 1
+    idle_wait: str = "0s"
     wait_until_ready: bool = True
     max_unready: int = 0
 
@@ -225,7 +226,7 @@ def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tupl
                 "timeout_seconds": 60.0,
                 "max_unready": node_set.max_unready,
                 "wait_until_ready": node_set.wait_until_ready,
-                "rolling_update": {"max_unavailable": node_set.max_unavailable},
+                "rolling_update": {"max_unavailable": node_set.max_unavailable, "idle_wait": node_set.idle_wait},
             },
         ),
     ]

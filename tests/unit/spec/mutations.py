@@ -190,6 +190,7 @@ MUTATIONS: list[Mutation] = [
         problem="node_sets[0].drain.max_wait",
     ),
     *_set("rolling", "node_sets[0].rolling_update", "max_unavailable", 0, "0%", "101%", -1, 0.5, "3", None),
+    *_set("rolling", "node_sets[0].rolling_update", "idle_wait", 60, "366d", "soon"),
     *_set("gpus", "node_sets[0]", "gpus", {}, {"type": "h100"}, 8, "8"),
     *_set("gpus", "node_sets[0]", "gpus", {"count": -1}, {"count": "8"}, problem="node_sets[0].gpus.count"),
     *_set("gpus", "node_sets[0]", "gpus", {"mig": {"1g.10gb": 1000}, "count": 1000, "type": "a"}),

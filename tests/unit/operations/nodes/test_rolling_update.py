@@ -362,6 +362,25 @@ def test_a_kubernetes_that_does_not_answer_for_a_while_ends_nothing(model: Model
     ]
 
 
+def test_nodes_with_jobs_are_drained_only_when_the_wait_for_idle_ones_is_over(model: Model) -> None:
+    for seconds in (100, 500):
+        for _ in range(2):
+            model.submit(seconds=seconds, limit_seconds=seconds)
+    drained: list[set[str]] = []
+    for second in (50, 150, 350):
+        model.world.after(second, lambda: drained.append({*model.drained()}))
+    noted = deletions(model)
+    reported = model.up(3, template="b", max_unavailable=3, idle_wait="5m")
+    assert noted == [["gpu-2"], ["gpu-0"], ["gpu-1"]]
+    assert drained == [set(), set(), {"gpu-1"}]
+    assert any("2 left; waits for idle nodes (rolling_update.idle_wait)" in line for line in reported)
+
+
+def test_a_preview_tells_when_nodes_with_jobs_are_drained(model: Model) -> None:
+    reported = model.preview(3, template="b", idle_wait="4h")
+    assert reported[-1] == "Nodes with jobs are drained after 4 h (rolling_update.idle_wait)."
+
+
 def test_pods_are_read_once_a_minute_while_only_jobs_are_waited_for(model: Model) -> None:
     for _ in range(6):
         model.submit(seconds=6000, limit_seconds=6000)
