@@ -124,7 +124,7 @@ class HostAliasArgs(TypedDict):
     ip: str
     """The address."""
     hostnames: Sequence[str]
-    """Its names."""
+    """Names of the address."""
 
 
 class ServiceAccountArgs(TypedDict, total=False):

@@ -44,7 +44,7 @@ class HostAlias(Model):
     ip: IpAddress
     """The address."""
     hostnames: tuple[HostName, ...]
-    """Its names."""
+    """Names of the address."""
 
 
 class ServiceAccountSpec(Model):

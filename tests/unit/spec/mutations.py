@@ -326,7 +326,7 @@ MUTATIONS: list[Mutation] = [
             ED25519_KEY[:60],
             f"ssh-rsa {_BASE64}",
             f"{ED25519_KEY}\n{ED25519_KEY}",
-            f'command="/bin/true" {ED25519_KEY}',
+            f'command="/bin/true {ED25519_KEY}',
             "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----",
             5,
         )
