@@ -34,7 +34,7 @@ static int make_workshop(const struct container_view *view, struct failure *fail
     char size[32], files[32], user[32], group[32];
     const char *const options[] = {"size", size, "nr_inodes", files, "mode", "0700", "uid", user, "gid", group, NULL};
     const unsigned int mib = view->config->containers_mib;
-    int mount, result;
+    int mount, place, result;
 
     snprintf(size, sizeof(size), "%um", mib);
     snprintf(files, sizeof(files), "%u", mib * 256); /* a file for 4 KiB: conda and pip make many small ones */
@@ -44,7 +44,10 @@ static int make_workshop(const struct container_view *view, struct failure *fail
         return fail(failure, "make", WORKSHOP);
     if ((mount = mounts_new("tmpfs", options, HARMLESS)) < 0)
         return fail(failure, "mount", WORKSHOP);
-    result = view_attach_on(open(WORKSHOP, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), mount, "mount", WORKSHOP, failure);
+    place = open(WORKSHOP, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    result = place < 0 || mounts_attach(mount, place) < 0 ? fail(failure, "mount", WORKSHOP) : 0;
+    if (place >= 0)
+        close(place);
     close(mount);
     return result;
 }
@@ -87,7 +90,7 @@ static int mount_layers(int tree, struct failure *failure)
     char lower[32];
     const char *const options[] = {"lowerdir", lower, "upperdir", WORKSHOP "/upper", "workdir", WORKSHOP "/work",
                                    "metacopy", "off", "redirect_dir", "off", NULL};
-    int mount, place;
+    int mount, place, result = 0;
 
     snprintf(lower, sizeof(lower), "/proc/self/fd/%d", tree);
     if (mkdir(WORKSHOP "/upper", 0755) < 0 || mkdir(WORKSHOP "/work", 0700) < 0 || mkdir(WORKSHOP "/root", 0700) < 0)
@@ -100,9 +103,14 @@ static int mount_layers(int tree, struct failure *failure)
         close(mount);
         return -1;
     }
-    place = open(WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (view_attach_on(place, mount, "mount at " WORKSHOP, "the container's root", failure) == 0 &&
-        hide_workshop(failure) == 0)
+    if ((place = open(WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
+        mounts_attach(mount, place) < 0)
+        result = fail(failure, "mount at " WORKSHOP, "the container's root");
+    else
+        result = hide_workshop(failure);
+    if (place >= 0)
+        close(place);
+    if (result == 0)
         return mount;
     close(mount);
     return -1;

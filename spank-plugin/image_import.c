@@ -123,11 +123,14 @@ static int link_folders(int root, struct failure *failure)
 static int build_root(int jail, const struct jail_config *config, struct failure *failure)
 {
     static const char *const OPTIONS[] = {"size", "4m", "mode", "0755", NULL};
-    int root = mounts_new("tmpfs", OPTIONS, HARMLESS), result;
+    int root = mounts_new("tmpfs", OPTIONS, HARMLESS), place, result;
 
     if (root < 0)
         return fail(failure, "mount", "the importer's root");
-    result = view_attach_on(make_in_root(jail, ROOT, true), root, "mount", "the importer's root", failure);
+    place = make_in_root(jail, ROOT, true);
+    result = place < 0 || mounts_attach(root, place) < 0 ? fail(failure, "mount", "the importer's root") : 0;
+    if (place >= 0)
+        close(place);
     if (result == 0 && (link_folders(root, failure) < 0 || add_of_worker(root, failure) < 0 ||
                         add_certificates(root, jail, failure) < 0))
         result = -1;

@@ -19,7 +19,4 @@
  */
 int view_attach(int root, int mount, const char *path, struct failure *failure);
 
-/* Attach `mount` on the place that the descriptor `place` is, and close the place. A negative place fails. */
-int view_attach_on(int place, int mount, const char *step, const char *what, struct failure *failure);
-
 #endif
