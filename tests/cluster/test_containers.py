@@ -220,7 +220,7 @@ def test_an_image_in_use_on_another_node_makes_no_room(slurm: Slurm, image: str)
     slurm.ssh(f"rm -rf {STORE} ~/images/runs ~/images/end")
     folder = "/home/alice/images"
     script = f"touch {folder}/runs; until [ -e {folder}/end ]; do sleep 1; done; grep -c first /large"
-    options = f"{SMALL} --container-image={first} --container-mounts={folder} -w cpu-1 -o {folder}/out"
+    options = f"{SMALL} --container-image={first} --container-mounts={folder} -w cpu-1 -t 10 -o {folder}/out"
     job = int(slurm.ssh(f"sbatch --parsable {options} --wrap {shlex.quote(script)}").stdout)
     wait_until(lambda: slurm.ssh("ls ~/images/runs", check=False).returncode == 0, what="the job runs in its image")
     run(slurm, second, "true", f"{SMALL} -w cpu-0")

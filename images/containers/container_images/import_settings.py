@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from container_images.image_reference import ImageError
 from container_images.registry_settings import Registry
 from container_images.store_cleaning import NO_LIMITS, StoreLimits
 
@@ -31,11 +33,24 @@ class ImportSettings:
 
 
 def read_settings(path: Path) -> ImportSettings:
-    """Return the settings; without a file, the defaults."""
+    """Return the settings; without a file, the defaults.
+
+    Raises:
+        ImageError: The file is of another version of the program than this image.
+
+    """
     try:
         settings = json.loads(path.read_text())
     except FileNotFoundError:
         return ImportSettings()
+    try:
+        return _settings(settings)
+    except (KeyError, TypeError) as error:
+        message = "the cluster's settings of containers are of another version than this node's image: tell its admin."
+        raise ImageError(message) from error
+
+
+def _settings(settings: Mapping[str, Any]) -> ImportSettings:
     return ImportSettings(
         limits=StoreLimits(settings["images_bytes"], settings["unused_seconds"]),
         registries=tuple(Registry(**{**each, "mirrors": tuple(each["mirrors"])}) for each in settings["registries"]),

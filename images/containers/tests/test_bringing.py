@@ -551,6 +551,16 @@ def test_a_password_is_sent_to_no_mirror_without_one(
     assert "unauthorized" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", '{"images_bytes": null, "unused_seconds": null, "registries": [{"new": 1}]}']
+)
+def test_settings_of_another_version_are_told(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "settings.json").write_text(text)
+
+    assert main(["7", "a"], {"HOME": str(tmp_path)}, tmp_path / "settings.json") == 1
+    assert "of another version than this node's image" in capsys.readouterr().out
+
+
 def test_settings_of_registries_in_a_home_do_not_count(
     tmp_path: Path, faulty: FaultyRegistry, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
