@@ -34,7 +34,7 @@ from soperator_pulumi.slurm.drain.reason import Marker
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.models import Reservation, Snapshot
+from soperator_pulumi.slurm.models import Job, Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300
@@ -73,6 +73,8 @@ class DrainRun:
         self._context = context
         self._batches = [_Batch(tuple(leaving), context.clock.now())] if leaving else []
         self._marker = marker
+        self.answer_seconds: float = ANSWER_SECONDS
+        """Time for slurmctld to answer, in seconds, where no policy allows more."""
         self._undrain = Undrain(context, self.names, marker)
         self._others: Mapping[str, DrainSpec] = {}
         """Policies of the cluster's node sets, read when they are first needed."""
@@ -256,7 +258,7 @@ class DrainRun:
         now = self._context.clock.now()
         first = self._silent is None
         self._silent = now if self._silent is None else self._silent
-        ends = self._silent + ANSWER_SECONDS
+        ends = self._silent + self.answer_seconds
         if self._reservations is not None:  # it has answered before
             waits = ((batch, node_set.policy) for batch in self._batches for node_set in batch.leaving)
             ends = max([ends, *(batch.began + longest_wait_seconds(policy) for batch, policy in waits)])
@@ -279,22 +281,29 @@ class DrainRun:
             DrainError: the time of a policy is up, or something depends on a node; all nodes are undrained.
         """
         now, names = self._context.clock.now(), self.names
-        about = [job for job in snapshot.jobs if job.node_names & names or job.required_nodes & names]
-        snapshot = replace(snapshot, jobs=tuple(about))
+        about = {job.reference for job in snapshot.jobs if job.node_names & names or job.required_nodes & names}
+        snapshot = replace(snapshot, jobs=tuple(job for job in snapshot.jobs if job.reference in about))
         if not self._others and shared(self._leaving, snapshot):
             try:
                 self._others = self._context.policies()
             except KubernetesError as error:  # unknown policies requeue and cancel no jobs; the next look asks again
                 self._context.report(f"cannot read the drain policies of other node sets yet: {error}")
-        plans = []
+        plans, by_node = [], dict[str, set[str]]()
+        by_reference: dict[str, list[Job]] = {}
+        for job in snapshot.jobs:
+            by_reference.setdefault(job.reference, []).append(job)
+            for name in (job.node_names | job.required_nodes) & names:
+                by_node.setdefault(name, set()).add(job.reference)
         for batch in self._batches:
+            own = [name for node_set in batch.leaving for name in node_set.names]
+            references = frozenset[str]().union(*(by_node.get(name, ()) for name in own))
             planned = plan(
                 batch.leaving,
-                snapshot,
+                replace(snapshot, jobs=tuple(job for reference in references for job in by_reference[reference])),
                 self._marker,
                 elapsed_seconds=now - batch.began,
                 now=self._context.clock.wall(),
-                treated={job_id: now - since for job_id, since in self._treated.items()},
+                treated={job_id: now - since for job_id, since in self._treated.items() if since >= batch.began},
                 unrequeueable=self._unrequeueable,
                 others=self._others,
             )

@@ -102,8 +102,9 @@ class Recreation:
 
     @cached_property
     def _foreign(self) -> frozenset[str]:
-        """Nodes that someone else has drained."""
-        return frozenset(name for name, node in self.status.nodes.items() if drained_by_another(node, self.owner))
+        """Nodes that someone else has drained, and that hold no job."""
+        drained = {name for name, node in self.status.nodes.items() if drained_by_another(node, self.owner)}
+        return frozenset(drained - self._ends.keys())
 
     @cached_property
     def _ends(self) -> dict[str, float]:

@@ -187,10 +187,11 @@ class RollingUpdate:
         return self.registration.ref.owner
 
     def _undrain_all(self) -> None:
-        """Undrain nodes that an interrupted run has left drained, and recreated nodes that have joined since."""
+        """Undrain nodes that an interrupted run has left drained, and let recreated ones undrain themselves."""
         try:
             status = self.registration.look()
             self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
+            self.hand_over_to_pods(status, status.missing_of(status.names))
         except (KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
@@ -203,6 +204,7 @@ class _Run:
         self._registration = update.registration
         self._clock = update.registration.clock
         self._drain_run = update.draining.run([], Operation.ROLLING_UPDATE)
+        self._drain_run.answer_seconds = max(ANSWER_SECONDS, self._joining_seconds)
         self._recreation = update.recreation(status)
         """The last state."""
         self._took_jobs: frozenset[str] = frozenset()
@@ -210,12 +212,18 @@ class _Run:
         self._joining: dict[str, float] = {}
         """Nodes for which the run waits until they join, with the times since when it does. A node that was broken
         before may still be broken: the run waits for it only when nothing else is left to do."""
-        self._began = self._done_at = self._clock.now()
-        """Time of the begin, and of the last step that Kubernetes let the run take."""
+        self._began = self._clock.now()
+        self._unanswered: float | None = None
+        """Time since when Kubernetes has let the run take no step; None while it does."""
         self._pods_read_at = -inf
         self._trouble = ""
         """The last refusal of Kubernetes."""
         self._reported: tuple[object, float] = (None, -inf)
+
+    @property
+    def _joining_seconds(self) -> float:
+        """Time for a recreated node to join after its pod is deleted."""
+        return self._update.policy.grace.total_seconds() + self._update.timeout_seconds
 
     def to_the_end(self) -> NodeSetStatus:
         """Take steps until no node is outdated, and return the node set's state.
@@ -235,7 +243,7 @@ class _Run:
             except KubernetesError as error:
                 self._bear(error)
             else:
-                self._done_at, self._trouble = self._clock.now(), ""
+                self._unanswered, self._trouble = None, ""
         return self._recreation.status
 
     def progress(self) -> str:
@@ -260,7 +268,9 @@ class _Run:
         Raises:
             KubernetesError: the time is up.
         """
-        if self._clock.now() - self._done_at >= ANSWER_SECONDS:
+        now = self._clock.now()
+        self._unanswered = now if self._unanswered is None else self._unanswered
+        if now - self._unanswered >= ANSWER_SECONDS:
             raise error
         if str(error) != self._trouble:
             self._trouble = str(error)
@@ -276,13 +286,13 @@ class _Run:
         status = self._registration.look_with(snapshot.nodes)
         self._pods_read_at = self._clock.now()
         self._registration.require_size(status.live)
+        recreation = self._update.recreation(status, snapshot.jobs)
+        self._drain_run.keep({*recreation.outdated})
         if self._update.held(status):
             self._update.undrain(status)
             self._drain_run.look_again()
             return False
         self._require_joined(status)
-        recreation = self._update.recreation(status, snapshot.jobs)
-        self._drain_run.keep({*recreation.outdated})
         draining, joining = self._drain_run.names, frozenset(self._joining)
         recreation = self._recreation = replace(
             recreation, draining=draining, joining=joining, only_idle=self._only_idle()
@@ -308,9 +318,8 @@ class _Run:
             NotReadyError: nodes have not joined in time.
         """
         self._joining = {name: since for name, since in self._joining.items() if not status.joined(name)}
-        seconds = self._update.policy.grace.total_seconds() + self._update.timeout_seconds
-        late = [name for name, since in self._joining.items() if self._clock.now() - since >= seconds]
-        if words := self._registration.not_joined(status, late, seconds):
+        late = [name for name, since in self._joining.items() if self._clock.now() - since >= self._joining_seconds]
+        if words := self._registration.not_joined(status, late, self._joining_seconds):
             left, size = len(self._update.outdated(status)), len(status.names)
             raise NotReadyError(
                 f"{words}\nThe rolling update stops here: {left} of {size} nodes have their old pods and stay in "
@@ -343,9 +352,10 @@ class _Run:
                 for name, waiting in planned.waiting.items():
                     words = f"{name} stays drained, and a later run recreates it: {waiting.why}"
                     self._registration.report(words)
-            return not self._update.policy.wait
+            return not self._update.policy.wait and not planned.free & recreation.draining
         if recreation.outdated and not recreation.only_idle:  # too many are out of service, and must join first
-            self._joining = dict.fromkeys(recreation.out_of_service, self._clock.now())
+            new = (name for name in recreation.out_of_service if name not in recreation.outdated)
+            self._joining = dict.fromkeys(new, self._clock.now())
         return not recreation.outdated
 
     def _report_progress(self, planned: Plan) -> None:
@@ -365,5 +375,6 @@ class _Run:
 def _still_free(status: NodeSetStatus, name: str) -> bool:
     node = status.nodes.get(name)
     if node is None:  # unknown to slurmctld: without slurmd, no job can be there
-        return not status.trouble and not status.live.pods[name].runs(WORKER_CONTAINER)
+        pod = status.live.pods[name]
+        return not status.trouble and not (pod.runs(WORKER_CONTAINER) and pod.answered(WORKER_CONTAINER))
     return node.drained and not node.busy_state

@@ -46,7 +46,7 @@ class Undrain:
     def note(self, snapshot: Snapshot) -> frozenset[str]:
         """Note the owners of all drains, and return the nodes whose drain changed from this run's to another run's."""
         self._last = snapshot
-        there = self.names & snapshot.nodes.keys()
+        there = (self.names | self._drained) & snapshot.nodes.keys()
         held = {name: drain_of_ours(snapshot.nodes[name], self._marker.owner) for name in there}
         markers = {name: marker for name, marker in held.items() if marker is not None}
         self._ours = frozenset(markers)
