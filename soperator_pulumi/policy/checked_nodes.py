@@ -36,13 +36,13 @@ def _draining(resources: Sequence[ResourceView], _run: Circumstances, _settings:
                 yield Finding(
                     resource, ("files", name), f'no quick check drains nodes of "{node_set}": jobs land on bad nodes'
                 )
-            elif (resource.namespace, node_set) in with_gpus and not found & _OF_GPUS:
+            elif (str(resource.namespace), node_set) in with_gpus and not found & _OF_GPUS:
                 yield Finding(
                     resource, ("files", name), f'no check of GPUs drains nodes of "{node_set}": jobs land on bad GPUs'
                 )
 
 
-def _of_nvidia(resources: Sequence[ResourceView]) -> Iterator[tuple[object, object]]:
+def _of_nvidia(resources: Sequence[ResourceView]) -> Iterator[tuple[str, str]]:
     """Yield namespace and name of the node sets whose pods have GPUs of NVIDIA: there are checks of no others."""
     for resource in stateful_sets(resources, "NodeSet"):
         limits = (
@@ -52,7 +52,7 @@ def _of_nvidia(resources: Sequence[ResourceView]) -> Iterator[tuple[object, obje
             for limit in mapped(look(container, "resources", "limits"))
         )
         if any(limit.startswith(f"{Vendor.NVIDIA}/") for limit in limits):
-            yield resource.namespace, look(resource.props, "metadata", "name")
+            yield str(resource.namespace), str(look(resource.props, "metadata", "name"))
 
 
 def _drains(text: str) -> frozenset[str]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from soperator_pulumi.errors import (
@@ -23,6 +23,7 @@ from soperator_pulumi.errors import (
     UnknownNodeError,
 )
 from soperator_pulumi.operations.nodes.context import DrainContext
+from soperator_pulumi.operations.nodes.drain_batch import DrainBatch, JobsOfNodes
 from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
@@ -34,7 +35,7 @@ from soperator_pulumi.slurm.drain.reason import Marker
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.models import Job, Reservation, Snapshot
+from soperator_pulumi.slurm.models import Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 
 ANSWER_SECONDS = 300
@@ -46,17 +47,6 @@ _ATTEMPTS = 3
 """Attempts at a job whose answer is lost, before it counts as done; and at a drain that Slurm refuses."""
 
 _Treat = Callable[[Collection[int], Collection[str]], dict[int, str]]
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Nodes whose drain began at the same time, from which their policies' time-outs count."""
-
-    leaving: tuple[DrainRequest, ...]
-    began: float
-
-    def changed(self, change: Callable[[DrainRequest], DrainRequest]) -> "_Batch":
-        return replace(self, leaving=tuple(map(change, self.leaving)))
 
 
 class DrainRun:
@@ -71,7 +61,7 @@ class DrainRun:
             marker: Identifies this run's drains.
         """
         self._context = context
-        self._batches = [_Batch(tuple(leaving), context.clock.now())] if leaving else []
+        self._batches = [DrainBatch(tuple(leaving), context.clock.now())] if leaving else []
         self._marker = marker
         self.answer_seconds: float = ANSWER_SECONDS
         """Time for slurmctld to answer, in seconds, where no policy allows more."""
@@ -106,7 +96,7 @@ class DrainRun:
 
     def add(self, leaving: DrainRequest) -> None:
         """Drain further nodes from the next look on; the time of their policy begins now."""
-        self._batches.append(_Batch((leaving,), self._context.clock.now()))
+        self._batches.append(DrainBatch((leaving,), self._context.clock.now()))
         self._undrain.names = self.names
         self.look_again()
 
@@ -288,18 +278,12 @@ class DrainRun:
                 self._others = self._context.policies()
             except KubernetesError as error:  # unknown policies requeue and cancel no jobs; the next look asks again
                 self._context.report(f"cannot read the drain policies of other node sets yet: {error}")
-        plans, by_node = [], dict[str, set[str]]()
-        by_reference: dict[str, list[Job]] = {}
-        for job in snapshot.jobs:
-            by_reference.setdefault(job.reference, []).append(job)
-            for name in (job.node_names | job.required_nodes) & names:
-                by_node.setdefault(name, set()).add(job.reference)
+        jobs = JobsOfNodes(snapshot.jobs)
+        plans = []
         for batch in self._batches:
-            own = [name for node_set in batch.leaving for name in node_set.names]
-            references = frozenset[str]().union(*(by_node.get(name, ()) for name in own))
             planned = plan(
                 batch.leaving,
-                replace(snapshot, jobs=tuple(job for reference in references for job in by_reference[reference])),
+                replace(snapshot, jobs=jobs.of(name for node_set in batch.leaving for name in node_set.names)),
                 self._marker,
                 elapsed_seconds=now - batch.began,
                 now=self._context.clock.wall(),

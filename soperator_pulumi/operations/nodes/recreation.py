@@ -31,8 +31,8 @@ class Recreation:
     draining: frozenset[str] = frozenset()
     """Nodes that the run drains, or has drained, to recreate them."""
     joining: frozenset[str] = frozenset()
-    """Nodes that the run has recreated, and that have not joined yet. They count even if they may be missing: a
-    template that doesn't work takes no more nodes than `max_unavailable`."""
+    """Nodes that took jobs until the run recreated them, and that have not joined yet. They count even if they may be
+    missing: a template that doesn't work takes no more nodes than `max_unavailable`."""
     only_idle: bool = False
     """True while no node with jobs is to be drained."""
 

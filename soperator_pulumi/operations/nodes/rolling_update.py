@@ -187,7 +187,7 @@ class RollingUpdate:
         return self.registration.ref.owner
 
     def _undrain_all(self) -> None:
-        """Undrain nodes that an interrupted run has left drained, and let recreated ones undrain themselves."""
+        """Undrain nodes that an interrupted run has left drained, and let those that join later undrain themselves."""
         try:
             status = self.registration.look()
             self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
@@ -204,7 +204,8 @@ class _Run:
         self._registration = update.registration
         self._clock = update.registration.clock
         self._drain_run = update.draining.run([], Operation.ROLLING_UPDATE)
-        self._drain_run.answer_seconds = max(ANSWER_SECONDS, self._joining_seconds)
+        joins = update.policy.grace.total_seconds() + update.timeout_seconds
+        self._drain_run.answer_seconds = max(ANSWER_SECONDS, joins)
         self._recreation = update.recreation(status)
         """The last state."""
         self._took_jobs: frozenset[str] = frozenset()
@@ -213,17 +214,10 @@ class _Run:
         """Nodes for which the run waits until they join, with the times since when it does. A node that was broken
         before may still be broken: the run waits for it only when nothing else is left to do."""
         self._began = self._clock.now()
-        self._unanswered: float | None = None
-        """Time since when Kubernetes has let the run take no step; None while it does."""
         self._pods_read_at = -inf
-        self._trouble = ""
-        """The last refusal of Kubernetes."""
+        self._refused: tuple[str, float] | None = None
+        """The last refusal of Kubernetes, and the time of the first one since it last answered."""
         self._reported: tuple[object, float] = (None, -inf)
-
-    @property
-    def _joining_seconds(self) -> float:
-        """Time for a recreated node to join after its pod is deleted."""
-        return self._update.policy.grace.total_seconds() + self._update.timeout_seconds
 
     def to_the_end(self) -> NodeSetStatus:
         """Take steps until no node is outdated, and return the node set's state.
@@ -243,13 +237,15 @@ class _Run:
             except KubernetesError as error:
                 self._bear(error)
             else:
-                self._unanswered, self._trouble = None, ""
+                self._refused = None
         return self._recreation.status
 
     def progress(self) -> str:
         """Return how many nodes have the new pods."""
-        size = len(self._recreation.status.names)
-        return f"{size - len(self._recreation.outdated)} of {size} nodes have the new pods"
+        status = self._recreation.status
+        there = {name for name, pod in status.live.pods.items() if not pod.going}
+        new = (there & {*status.names}) - {*status.outdated}
+        return f"{len(new)} of {len(status.names)} nodes have the new pods"
 
     def _waits_for_jobs(self, snapshot: Snapshot, planned: Plan) -> bool:
         """Return True if only jobs are waited for: no node is free, missing, or next, and none must join."""
@@ -268,12 +264,11 @@ class _Run:
         Raises:
             KubernetesError: the time is up.
         """
-        now = self._clock.now()
-        self._unanswered = now if self._unanswered is None else self._unanswered
-        if now - self._unanswered >= ANSWER_SECONDS:
+        before, since = self._refused or ("", self._clock.now())
+        if self._clock.now() - since >= ANSWER_SECONDS:
             raise error
-        if str(error) != self._trouble:
-            self._trouble = str(error)
+        self._refused = str(error), since
+        if str(error) != before:
             self._registration.report(f"tries again for {ANSWER_SECONDS} s at most: {error}")
 
     def _step(self, snapshot: Snapshot, planned: Plan) -> bool:
@@ -318,8 +313,9 @@ class _Run:
             NotReadyError: nodes have not joined in time.
         """
         self._joining = {name: since for name, since in self._joining.items() if not status.joined(name)}
-        late = [name for name, since in self._joining.items() if self._clock.now() - since >= self._joining_seconds]
-        if words := self._registration.not_joined(status, late, self._joining_seconds):
+        seconds = self._update.policy.grace.total_seconds() + self._update.timeout_seconds
+        late = [name for name, since in self._joining.items() if self._clock.now() - since >= seconds]
+        if words := self._registration.not_joined(status, late, seconds):
             left, size = len(self._update.outdated(status)), len(status.names)
             raise NotReadyError(
                 f"{words}\nThe rolling update stops here: {left} of {size} nodes have their old pods and stay in "
@@ -354,7 +350,7 @@ class _Run:
                     self._registration.report(words)
             return not self._update.policy.wait and not planned.free & recreation.draining
         if recreation.outdated and not recreation.only_idle:  # too many are out of service, and must join first
-            new = (name for name in recreation.out_of_service if name not in recreation.outdated)
+            new = [name for name in recreation.out_of_service if name not in recreation.outdated]
             self._joining = dict.fromkeys(new, self._clock.now())
         return not recreation.outdated
 
