@@ -25,22 +25,20 @@ class ServiceSettings(PolicySettings):
 def _out_of_service(resource: ResourceView, _run: Circumstances, settings: ServiceSettings) -> Iterator[Finding]:
     if not resource.acts_as("NodesReady"):
         return
-    nodes, waits = whole_number(resource.input("replicas")), resource.input("wait_until_ready")
+    nodes = whole_number(resource.input("replicas"))
     update, unready = snake_keys(resource.input("rolling_update")), resource.input("max_unready")
-    if nodes is None or UNKNOWN in (waits, unready, update, look(update, "max_unavailable")):
+    if nodes is None or UNKNOWN in (unready, update, look(update, "max_unavailable")):
         yield not_known(resource, ("replicas",))
         return
     try:
-        missing = nodes if waits is False else _SHARE.validate_python(unready).of(nodes)
+        missing = _SHARE.validate_python(unready).of(nodes)
         recreated = _SHARE.validate_python(look(update, "max_unavailable")).of(nodes)
     except ValidationError:
         return  # the component refuses it
     allowed = settings.at_most.of(nodes)
     if missing > allowed:
-        path = ("wait_until_ready",) if waits is False else ("max_unready",)
-        yield Finding(
-            resource, path, f"{missing} of {nodes} nodes may be missing at the end, at most {allowed} are allowed"
-        )
+        text = f"{missing} of {nodes} nodes may be missing at the end, at most {allowed} are allowed"
+        yield Finding(resource, ("max_unready",), text)
     if recreated > max(1, allowed):
         where = ("rolling_update", "max_unavailable")
         text = f"{recreated} of {nodes} nodes may be out of service at once, at most {max(1, allowed)} are allowed"
@@ -50,10 +48,9 @@ def _out_of_service(resource: ResourceView, _run: Circumstances, settings: Servi
 NODES_IN_SERVICE = ResourcePolicy(
     name="nodes-in-service",
     description="A deployment keeps most nodes of a node set in service, and fails without them.",
-    violated_by="`max_unready` or `rolling_update.max_unavailable` above `at_most`, such as `100%`; "
-    "`wait_until_ready: false`",
-    cure="Lower node_sets[].max_unready and rolling_update.max_unavailable. Raise ready_timeout_seconds for "
-    "machines that an autoscaler brings, in place of wait_until_ready: false.",
+    violated_by="`max_unready` or `rolling_update.max_unavailable` above `at_most`, such as `100%`",
+    cure="Lower node_sets[].max_unready and rolling_update.max_unavailable. For machines that "
+    "an autoscaler brings, raise ready_timeout_seconds, or set wait_until_ready to false.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("jobs", "availability"),

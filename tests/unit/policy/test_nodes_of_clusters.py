@@ -29,7 +29,7 @@ def ready(replicas: Any = 8.0, unavailable: Any = "10%", **changes: Any) -> Reso
         (ready(max_unready="100%"), ["max_unready"]),
         (ready(max_unready=500), ["max_unready"]),
         (ready(1.0, max_unready=1), ["max_unready"]),
-        (ready(wait_until_ready=False), ["wait_until_ready"]),
+        (ready(wait_until_ready=False), []),
         (ready(unavailable="50%"), []),
         (ready(unavailable=5), ["rolling_update.max_unavailable"]),
         (ready(unavailable="100%"), ["rolling_update.max_unavailable"]),
