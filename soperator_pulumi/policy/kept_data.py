@@ -2,56 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
+from soperator_pulumi.policy.definition import (
+    Circumstances,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.pod_view import pods_of
-from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look
 from soperator_pulumi.policy.view import ResourceView
 
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
-_CLASSES = {"PersistentVolumeClaim": ("spec", "storageClassName"), "MariaDB": ("spec", "storage", "storageClassName")}
-"""Paths to the class of the volumes that an object asks for."""
-
-
-def _kept(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    mounted, classes = {*_mounted(resources)}, []
-    for resource in resources:
-        yield from _deleted_with(resource)
-        is_mounted = (str(resource.namespace), str(look(resource.props, "metadata", "name"))) in mounted
-        if resource.is_kubernetes and (resource.is_of_package or is_mounted) and resource.kind in _CLASSES:
-            classes.append(look(resource.props, *_CLASSES[resource.kind]))
-        if not _holds_data(resource, is_mounted=is_mounted):
-            continue
-        if not resource.protect:
-            yield Finding(resource, ("protect",), "got false, needs true: an update or a destroy may delete the data")
-        if resource.retain_on_delete is False:
-            yield Finding(resource, ("retainOnDelete",), "got false, needs true: a destroy would delete the data")
-    yield from _classes_that_delete(resources, classes)
-
-
-def _mounted(resources: Sequence[ResourceView]) -> Iterator[tuple[str, str]]:
-    """Yield namespaces and names of the claims that pods of clusters mount."""
-    for resource in resources:
-        for pod in pods_of(resource) if resource.is_ours else ():
-            for volume in listed(look(pod.spec, "volumes")):
-                if isinstance(name := look(volume, "persistentVolumeClaim", "claimName"), str):
-                    yield str(resource.namespace), name
-
-
-def _classes_that_delete(resources: Sequence[ResourceView], used: Sequence[object]) -> Iterator[Finding]:
-    """Yield the StorageClasses of the program that delete a volume with data together with its claim."""
-    for resource in resources:
-        if not resource.is_kubernetes or resource.kind != "StorageClass":
-            continue
-        is_default = look(resource.props, "metadata", "annotations", _DEFAULT_CLASS) == "true"
-        is_used = look(resource.props, "metadata", "name") in used or (is_default and None in used)
-        policy = look(resource.props, "reclaimPolicy")
-        if policy is UNKNOWN:
-            yield not_known(resource, ("reclaimPolicy",))
-        elif policy != "Retain" and (policy is not None if resource.is_patch else is_used):
-            text = 'needs "Retain": Kubernetes would delete the volume with its claim, or with the namespace'
-            yield Finding(resource, ("reclaimPolicy",), text)
+def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    yield from _deleted_with(resource)
+    if not _holds_data(resource):
+        return
+    if not resource.protect:
+        yield Finding(resource, ("protect",), "got false, needs true: an update or a destroy may delete the data")
+    if resource.retain_on_delete is False:
+        yield Finding(resource, ("retainOnDelete",), "got false, needs true: a destroy would delete the data")
 
 
 def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
@@ -72,21 +43,18 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
             yield Finding(resource, path, 'got "Delete", needs "Retain": the data goes with the object')
 
 
-def _holds_data(resource: ResourceView, *, is_mounted: bool) -> bool:
+def _holds_data(resource: ResourceView) -> bool:
     if not resource.is_kubernetes or resource.is_patch:
         return False  # Pulumi deletes no object when it deletes a patch
-    is_claim = resource.kind == "PersistentVolumeClaim" and (resource.is_of_package or is_mounted)
-    return is_claim or (resource.kind == "Namespace" and resource.is_ours)
+    return resource.kind == "PersistentVolumeClaim" or (resource.kind == "Namespace" and resource.is_ours)
 
 
-KEPT_DATA = StackPolicy(
+KEPT_DATA = ResourcePolicy(
     name="kept-data",
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
-    violated_by="`storage.keep: false`; a PersistentVolumeClaim that a cluster mounts, without `protect` and "
-    "`retain_on_delete`; a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`; a StorageClass "
-    "of such claims without `reclaimPolicy: Retain`",
-    cure="Set storage.keep to true; for your own claim, set both options in the program; give its class reclaimPolicy: "
-    "Retain.",
+    violated_by="`storage.keep: false`; a PersistentVolumeClaim without `protect` and `retain_on_delete`; "
+    "a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
+    cure="Set storage.keep to true; for your own claim, set both options in the program.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("data",),

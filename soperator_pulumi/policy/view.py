@@ -90,24 +90,15 @@ class ResourceView:
         Read from the URN, as any program may set a label:
         https://www.pulumi.com/docs/iac/concepts/resources/names/#urns.
         """
-        parts = self._components()
+        above = self.urn.split("::")[2:3]
+        prefix = f"{PACKAGE}:index:"
+        parts = [name.removeprefix(prefix) for name in "".join(above).split("$")[:-1] if name.startswith(prefix)]
         return parts[-1] if CLUSTER_PART in parts else ""
 
     @property
     def is_ours(self) -> bool:
         """True for a resource below a SlurmCluster."""
         return bool(self.part)
-
-    @property
-    def is_of_package(self) -> bool:
-        """True for a resource below any component of this package, such as a SharedStorage."""
-        return bool(self._components())
-
-    def _components(self) -> list[str]:
-        """Return the components of this package above the resource, from the outermost."""
-        above = self.urn.split("::")[2:3]
-        prefix = f"{PACKAGE}:index:"
-        return [name.removeprefix(prefix) for name in "".join(above).split("$")[:-1] if name.startswith(prefix)]
 
     def is_made_by(self, *parts: str, suffix: str = "") -> bool:
         """Return True for the resource that a part of a cluster creates under this name.

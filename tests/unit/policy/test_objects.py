@@ -91,15 +91,8 @@ def test_odd_manifests_of_a_group_end_no_judgement(text: str, found: int) -> Non
         paths(policy, *objects)
 
 
-def claim(class_: str | None = None, **options: Any) -> ResourceView:
-    props = {"metadata": {"name": "data", "namespace": "hpc"}, "spec": {"storageClassName": class_}}
-    return an_object("core/v1:PersistentVolumeClaim", props, "data", **options)
-
-
-def mounts(name: str) -> ResourceView:
-    """Pods that mount a claim."""
-    pods = {"spec": {"containers": [{"name": "a"}], "volumes": [{"persistentVolumeClaim": {"claimName": name}}]}}
-    return an_object("apps/v1:StatefulSet", {"metadata": {"namespace": "hpc"}, "spec": {"template": pods}})
+def claim(**options: Any) -> ResourceView:
+    return an_object("core/v1:PersistentVolumeClaim", **options)
 
 
 @pytest.mark.parametrize(
@@ -112,40 +105,8 @@ def mounts(name: str) -> ResourceView:
         ({"retain_on_delete": False}, ["protect", "retainOnDelete"]),
     ],
 )
-def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, Any], found: list[str]) -> None:
-    assert paths(KEPT_DATA, below("Jail", claim(**options))) == found
-    assert paths(KEPT_DATA, claim(**options), below("NodeSet", mounts("data"))) == found
-
-
-def test_a_claim_that_no_cluster_mounts_is_its_owner_s() -> None:
-    assert paths(KEPT_DATA, claim(), mounts("data"), below("NodeSet", mounts("other"))) == []
-
-
-@pytest.mark.parametrize(
-    ("metadata", "policy", "safe"),
-    [
-        ({"name": "fast"}, "Retain", True),
-        ({"name": "fast"}, "Delete", False),
-        ({"name": "fast"}, None, False),
-        ({"name": "slow"}, "Delete", True),
-        ({"name": "slow", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "Delete", True),
-    ],
-)
-def test_the_class_of_a_claim_with_data_keeps_volumes(
-    metadata: dict[str, Any], policy: str | None, *, safe: bool
-) -> None:
-    storage = an_object("storage.k8s.io/v1:StorageClass", {"metadata": metadata, "reclaimPolicy": policy})
-    data = claim("fast", protect=True)
-    assert paths(KEPT_DATA, below("Jail", data), storage) == ([] if safe else ["reclaimPolicy"])
-    assert paths(KEPT_DATA, data, below("NodeSet", mounts("data")), storage) == ([] if safe else ["reclaimPolicy"])
-    assert paths(KEPT_DATA, data, storage) == [], "no cluster's"
-
-
-def test_a_claim_without_a_class_has_the_default_one() -> None:
-    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
-    storage = an_object("storage.k8s.io/v1:StorageClass", {"metadata": {"name": "slow", "annotations": annotations}})
-    assert paths(KEPT_DATA, below("Jail", claim(protect=True)), storage) == ["reclaimPolicy"]
-    assert paths(KEPT_DATA, below("Jail", claim("", protect=True)), storage) == []
+def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, bool], found: list[str]) -> None:
+    assert paths(KEPT_DATA, claim(**options)) == found
 
 
 def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
