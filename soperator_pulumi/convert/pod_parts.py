@@ -1,6 +1,6 @@
 """Parts of pods that both projects write as Kubernetes does: placement, resources, image pulls, mounted volumes."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,9 @@ _TOLERATION = {
     "effect": "effect",
     "tolerationSeconds": "toleration_seconds",
 }
-_BOTH = {"login", "worker"}
+
+LOGIN_PODS = ""
+"""Login nodes, among names of node sets."""
 
 
 def place_pods(
@@ -108,21 +110,32 @@ class MountedVolume:
     """Place of the mount path."""
     source: Section
     """A Kubernetes volume: a mapping with `persistentVolumeClaim`, `hostPath`, `emptyDir` or another kind."""
-    roles: tuple[str, ...]
+    pods: str
+    """Name of the node set whose workers mount it, or `LOGIN_PODS`."""
     sub_path: Section
     read_only: Section
     further: tuple[Leaf, ...] = ()
     """Further leaves of the origin: the names that connect mount and volume."""
-    how: str = ""
+
+
+@dataclass
+class _Submount:
+    """A volume at a path, in the pods that have it."""
+
+    path: str
+    plain: dict[str, Any]
+    """Fields of the volume, as plain values."""
+    pods: set[str]
+    item: dict[str, Any]
+    """The submount in the stack."""
 
 
 @dataclass
 class Submounts:
-    """Volumes of the input as submounts of the jail, one per path and role."""
+    """Volumes of the input as submounts of the jail, one per path and volume."""
 
     work: Conversion
-    _items: list[tuple[str, set[str], dict[str, Any], dict[str, Any]]] = field(default_factory=list)
-    """Submounts: path, roles, and fields as plain and as placed values."""
+    _known: list[_Submount] = field(default_factory=list)
 
     def add(self, volume: MountedVolume) -> None:
         """Write a volume as a submount, or note the reason against it."""
@@ -136,37 +149,46 @@ class Submounts:
             fields["read_only"] = (True, tuple(volume.read_only.leaves()))
         plain = {key: value for key, (value, _) in fields.items()}
         path = volume.path.text()
-        roles = {*_BOTH} if path == HOMES else {*volume.roles}
-        there = [known for known in self._items if known[0] == path]
-        same = next((known for known in there if known[2] == plain), None)
-        if any(known is not same and known[1] & roles for known in there):
-            work.cannot(_origins(volume), f"{path} has another volume: add this one by hand, and node_sets to both")
+        there = [known for known in self._known if known.path == path]
+        same = next((known for known in there if known.plain == plain), None)
+        others = [known for known in there if known is not same]
+        if path == HOMES and others:
+            work.cannot(_origins(volume), f"{HOMES} is one volume in sessions and in all jobs, and has another here")
+        elif any(volume.pods in known.pods for known in others):
+            work.cannot(_origins(volume), f"{path} has another volume in the same pods")
         elif same is None:
-            self._items.append((path, roles, plain, self._appended(path, fields, volume)))
+            self._known.append(_Submount(path, plain, {volume.pods}, self._appended(path, fields, volume)))
         else:
-            same[1].update(roles)
-            self._widen(same[3], fields, volume)
+            same.pods.add(volume.pods)
+            for key, (_, leaves) in fields.items():
+                work.extend(same.item[key], leaves)
+            work.extend(same.item["path"], (*volume.path.leaves(), *volume.further))
 
     def _appended(self, path: str, fields: dict[str, Any], volume: MountedVolume) -> dict[str, Any]:
         work = self.work
-        for_all = path == HOMES and set(volume.roles) != _BOTH
-        how = "homes are the same in sessions and in jobs" if for_all else volume.how
-        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.further), how)}
+        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.further))}
         for key, (value, leaves) in fields.items():
             changed = key in {"scratch_gib", "memory_gib"} and leaves
             item[key] = work.value(value, leaves, f"{leaves[0].value} in GiB" if changed else "")
-        if path != HOMES and set(volume.roles) != _BOTH:
-            item["roles"] = [work.value(role) for role in volume.roles]
         work.listed("jail", "submounts").append(item)
         return item
 
-    def _widen(self, item: dict[str, Any], fields: dict[str, Any], volume: MountedVolume) -> None:
-        """Add an origin and its roles to a submount."""
-        for key, (_, leaves) in fields.items():
-            self.work.extend(item[key], leaves)
-        self.work.extend(item["path"], (*volume.path.leaves(), *volume.further))
-        if "roles" in item and {role.value for role in item["roles"]} | {*volume.roles} == _BOTH:
-            del item["roles"]
+    def choose_pods(self, node_sets: Collection[str]) -> None:
+        """Write the roles and the node sets of the submounts that not all pods have.
+
+        Args:
+            node_sets: Names of all node sets of the stack.
+        """
+        for known in self._known:
+            chosen = [name for name in node_sets if name in known.pods]
+            if known.path == HOMES:
+                if not chosen or known.pods != {LOGIN_PODS, *node_sets}:
+                    known.item["path"].how = "for sessions and all node sets: homes are the same everywhere"
+                continue
+            if LOGIN_PODS not in known.pods or not chosen:
+                known.item["roles"] = [self.work.value("worker" if chosen else "login")]
+            if chosen and len(chosen) < len(node_sets):
+                known.item["node_sets"] = [self.work.value(name) for name in chosen]
 
 
 def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:

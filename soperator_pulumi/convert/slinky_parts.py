@@ -10,6 +10,7 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, put_locked_memory, put_networks
 from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import (
+    LOGIN_PODS,
     MountedVolume,
     Submounts,
     place_pods,
@@ -90,7 +91,7 @@ def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submount
     if spec.at("replicas"):
         work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     put_service(work, role, spec.at("service"))
-    _put_volumes(spec.at("login"), pod, "login", submounts)
+    _put_volumes(spec.at("login"), pod, LOGIN_PODS, submounts)
 
 
 def put_no_login(work: Conversion) -> None:
@@ -124,7 +125,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
     unavailable = spec.at("updateStrategy", "rollingUpdate", "maxUnavailable")
     if unavailable.text() and spec.at("updateStrategy", "type").text() in {"", "RollingUpdate"}:
         work.put(work.mapping("rolling_update", of=item), "max_unavailable", unavailable.plain(), unavailable)
-    _put_volumes(spec.at("slurmd"), pod, "worker", submounts)
+    _put_volumes(spec.at("slurmd"), pod, source.name, submounts)
     _put_jail_image(work, spec.at("slurmd", "image"))
     return item
 
@@ -148,8 +149,11 @@ def shared_partition(work: Conversion, name: str, place: Section) -> Partition:
     return partition
 
 
-def finish(work: Conversion, partitions: list[Partition], items: dict[str, dict[str, Any]]) -> None:
-    """Write the partitions, and placeholders for values that Slinky's input never has."""
+def finish(
+    work: Conversion, partitions: list[Partition], items: dict[str, dict[str, Any]], submounts: Submounts
+) -> None:
+    """Write partitions and pods of submounts, and placeholders for values that Slinky's input never has."""
+    submounts.choose_pods(items)
     names = {name: work.listed("partitions", of=item) for name, item in items.items()}
     place_partitions(work, partitions, names)
     require_images(work)
@@ -238,7 +242,7 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
         work.cannot(leaves, "a node here has CPUs, memory and features, and no other configuration")
 
 
-def _put_volumes(container: Section, pod: Section, role: str, submounts: Submounts) -> None:
+def _put_volumes(container: Section, pod: Section, pods: str, submounts: Submounts) -> None:
     volumes = {volume.at("name").text(): volume for volume in pod.at("volumes").items()}
     for mount in container.at("volumeMounts").items():
         source = volumes.get(mount.at("name").text())
@@ -249,11 +253,10 @@ def _put_volumes(container: Section, pod: Section, role: str, submounts: Submoun
             MountedVolume(
                 path=mount.at("mountPath"),
                 source=source,
-                roles=(role,),
+                pods=pods,
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
                 further=(*mount.at("name").leaves(), *source.at("name").leaves()),
-                how="for the workers of all node sets" if role == "worker" else "",
             )
         )
 

@@ -92,7 +92,7 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
         partitions += [] if partition is None else [partition]
-    slinky_parts.finish(work, partitions, items)
+    slinky_parts.finish(work, partitions, items, submounts)
     _put_pulls(work, [spec, *(login.at("spec") for login in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
     for login in logins:

@@ -92,7 +92,7 @@ def convert_slinky_values(work: Conversion, source: Source) -> None:
             partitions.append(slinky_parts.shared_partition(work, name, place))
         else:
             work.needless(place, "the partition is not enabled")
-    slinky_parts.finish(work, partitions, items)
+    slinky_parts.finish(work, partitions, items, submounts)
     _put_for_all(work, root)
     rules.apply(work, controller, root.at("controller").leaves(), 1, (*CONTROLLER_RULES, *_POD_RULES))
     for key, value in root.at("configFiles").entries():

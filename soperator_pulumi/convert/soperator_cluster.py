@@ -6,7 +6,7 @@ from typing import Any
 from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.monitoring_parts import put_metrics
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import LOGIN_PODS, MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_allowed_sources,
@@ -30,7 +30,7 @@ from soperator_pulumi.convert.slurm_text import (
     read_partition_line,
     with_defaults,
 )
-from soperator_pulumi.convert.soperator_node_sets import NO_CLAIMS, SourceNodeSet, convert_node_set, put_shared_memory
+from soperator_pulumi.convert.soperator_node_sets import NO_CLAIMS, SourceNodeSet, convert_node_set
 from soperator_pulumi.convert.yaml_tree import Section
 
 _DEFAULT_PARTITIONS = {
@@ -73,7 +73,7 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     _put_login(work, cluster.at("slurmNodes", "login"), filters, volumes, submounts)
     _place_role(work, work.mapping("jail", "populate"), cluster.at("populateJail"), filters)
     items = {node_set.name.text(): convert_node_set(work, node_set, submounts) for node_set in node_sets}
-    put_shared_memory(work, [node_set.spec for node_set in node_sets], submounts)
+    submounts.choose_pods(items)
     _put_partitions(work, cluster, items)
     _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
     for place in (cluster.at("slurmNodes", "login"), cluster.at("slurmNodes", "controller")):
@@ -253,7 +253,7 @@ def _put_login(
             MountedVolume(
                 path=mount.at("mountPath"),
                 source=source,
-                roles=("login",),
+                pods=LOGIN_PODS,
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
                 further=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),

@@ -46,7 +46,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
         work.put(updates, "max_unavailable", unavailable.plain(), unavailable)
     place_pods(work, item, spec)
     _put_app_armor(work, spec.at("slurmd", "security", "appArmorProfile"))
-    _put_volumes(spec.at("slurmd", "volumes"), submounts)
+    _put_volumes(spec.at("slurmd", "volumes"), source.name.text(), submounts)
     return item
 
 
@@ -103,7 +103,7 @@ def _put_app_armor(work: Conversion, place: Section) -> None:
         work.put(work.mapping("jail"), "app_armor", "unconfined", place, "for all slurmd and sshd containers")
 
 
-def _put_volumes(volumes: Section, submounts: Submounts) -> None:
+def _put_volumes(volumes: Section, name: str, submounts: Submounts) -> None:
     for mount in volumes.at("jailSubMounts").items():
         if mount.at("volumeClaimTemplateSpec").tree is not None:
             submounts.work.cannot(mount, NO_CLAIMS)
@@ -112,32 +112,20 @@ def _put_volumes(volumes: Section, submounts: Submounts) -> None:
             MountedVolume(
                 path=mount.at("mountPath"),
                 source=mount.at("volumeSource"),
-                roles=("worker",),
+                pods=name,
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
                 further=tuple(mount.at("name").leaves()),
-                how="for the workers of all node sets",
             )
         )
-
-
-def put_shared_memory(work: Conversion, node_sets: list[Section], submounts: Submounts) -> None:
-    """Write the size of /dev/shm if it is the same in all node sets."""
-    sizes = [spec.at("slurmd", "volumes", "sharedMemorySize") for spec in node_sets]
-    given = [size for size in sizes if size and not size.leaves()[0].is_default]
-    if not given:
-        return
-    if len({size.text() for size in sizes}) > 1:
-        for size in given:
-            work.cannot(size, f"{SHARED_MEMORY} has one size on all workers: half of a pod's memory, or a submount's")
-        return
-    for size in given:
+    size = volumes.at("sharedMemorySize")
+    if size and not size.leaves()[0].is_default:
         leaf = size.leaves()[0]
         submounts.add(
             MountedVolume(
-                path=Section(Leaf(leaf.path, leaf.keys, SHARED_MEMORY)),
-                source=Section({"emptyDir": {"sizeLimit": size.tree}}),
-                roles=("worker",),
+                path=Section(Leaf(leaf.path, leaf.keys, SHARED_MEMORY, leaf.line)),
+                source=Section({"emptyDir": {"sizeLimit": leaf}}),
+                pods=name,
                 sub_path=Section(None),
                 read_only=Section(None),
             )

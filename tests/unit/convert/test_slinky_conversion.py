@@ -272,7 +272,7 @@ nodesets:
     ]
 
 
-def test_a_path_has_a_volume_for_sessions_and_another_for_jobs(tmp_path: Path) -> None:
+def test_a_path_has_a_volume_for_sessions_and_others_for_jobs(tmp_path: Path) -> None:
     def memory(size: str) -> str:
         return f"podSpec: {{volumes: [{{name: t, emptyDir: {{medium: Memory, sizeLimit: {size}}}}}]}}"
 
@@ -285,9 +285,23 @@ nodesets: {{a: {{slurmd: {mounts}, {memory("2Gi")}}}, b: {{slurmd: {mounts}, {me
 
     assert conversion.cluster["jail"]["submounts"] == [
         {"path": "/tmp", "roles": ["login"], "memory_gib": 1},
-        {"path": "/tmp", "roles": ["worker"], "memory_gib": 2},
+        {"path": "/tmp", "roles": ["worker"], "node_sets": ["a"], "memory_gib": 2},
+        {"path": "/tmp", "roles": ["worker"], "node_sets": ["b"], "memory_gib": 3},
     ]
-    assert fate_of(conversion, "nodesets.b.podSpec.volumes[0].emptyDir.sizeLimit") is Fate.NOT_POSSIBLE
+    parse_cluster(completed(conversion))
+
+
+def test_jobs_of_one_node_set_share_a_volume_with_sessions(tmp_path: Path) -> None:
+    volumes = "podSpec: {volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}"
+    mounts = "{volumeMounts: [{name: d, mountPath: /data}, {name: d, mountPath: /data, subPath: x}]}"
+    text = f"""
+loginsets: {{a: {{login: {mounts}, {volumes}}}}}
+nodesets: {{a: {{slurmd: {mounts}, {volumes}}}, b: {NODE_SET}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert conversion.cluster["jail"]["submounts"] == [{"path": "/data", "existing_claim": "data", "node_sets": ["a"]}]
+    assert fate_of(conversion, "nodesets.a.slurmd.volumeMounts[1].subPath") is Fate.NOT_POSSIBLE
     parse_cluster(completed(conversion))
 
 

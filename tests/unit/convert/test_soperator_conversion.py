@@ -161,21 +161,56 @@ nodesets:
     assert left == ["/x", "/y", "/mnt/local", "/etc/x"]
 
 
-def test_node_sets_with_volumes_of_their_own_at_one_path_keep_the_first(tmp_path: Path) -> None:
-    node_sets = """
-nodesets:
-  - name: a
-    slurmd:
-      resources: {cpu: 4, memory: 8Gi}
-      volumes: {jailSubMounts: [{name: x, mountPath: /x, volumeSource: {hostPath: {path: /mnt/a}}}]}
-  - name: b
-    slurmd:
-      resources: {cpu: 4, memory: 8Gi}
-      volumes: {jailSubMounts: [{name: x, mountPath: /x, volumeSource: {hostPath: {path: /mnt/b}}}]}
-"""
-    conversion = converted(tmp_path, flux(CLUSTER, node_sets))
+def of_volumes(name: str, volumes: str) -> str:
+    return f"  - {{name: {name}, slurmd: {{resources: {{cpu: 4, memory: 8Gi}}, volumes: {volumes}}}}}\n"
 
-    assert [each["host_path"] for each in conversion.cluster["jail"]["submounts"]] == ["/mnt/a"]
+
+def mounts(path: str, source: str) -> str:
+    return f"{{jailSubMounts: [{{name: x, mountPath: {path}, volumeSource: {source}}}]}}"
+
+
+def submounts(folder: Path, node_sets: str) -> list[dict[str, object]]:
+    conversion = converted(folder, flux(CLUSTER, f"nodesets:\n{node_sets}"))
+    parse_cluster(completed(conversion))
+    found: list[dict[str, object]] = conversion.cluster["jail"]["submounts"]
+    return found
+
+
+def test_two_volumes_at_one_path_are_submounts_of_their_node_sets(tmp_path: Path) -> None:
+    node_sets = (
+        of_volumes("a", mounts("/x", "{hostPath: {path: /mnt/a}}"))
+        + of_volumes("b", mounts("/x", "{hostPath: {path: /mnt/b}}"))
+        + of_volumes("c", mounts("/x", "{hostPath: {path: /mnt/a}}"))
+    )
+    assert submounts(tmp_path, node_sets) == [
+        {"path": "/x", "host_path": "/mnt/a", "roles": ["worker"], "node_sets": ["a", "c"]},
+        {"path": "/x", "host_path": "/mnt/b", "roles": ["worker"], "node_sets": ["b"]},
+    ]
+
+
+def test_a_volume_of_all_node_sets_is_one_of_all_workers(tmp_path: Path) -> None:
+    node_sets = "".join(of_volumes(name, mounts("/x", "{hostPath: {path: /mnt/a}}")) for name in "ab")
+
+    assert submounts(tmp_path, node_sets) == [{"path": "/x", "host_path": "/mnt/a", "roles": ["worker"]}]
+
+
+def test_sizes_of_shared_memory_are_those_of_their_node_sets(tmp_path: Path) -> None:
+    node_sets = "".join(of_volumes(*of) for of in [("a", "{sharedMemorySize: 1Gi}"), ("b", "{}")])
+    node_sets += of_volumes("c", "{sharedMemorySize: 2Gi}")
+
+    assert submounts(tmp_path, node_sets) == [
+        {"path": "/dev/shm", "memory_gib": 1, "roles": ["worker"], "node_sets": ["a"]},
+        {"path": "/dev/shm", "memory_gib": 2, "roles": ["worker"], "node_sets": ["c"]},
+    ]
+
+
+def test_homes_of_one_node_set_are_those_of_all(tmp_path: Path) -> None:
+    node_sets = of_volumes("a", mounts("/home", "{persistentVolumeClaim: {claimName: homes}}"))
+    node_sets += of_volumes("b", mounts("/home", "{hostPath: {path: /mnt/b}}"))
+    conversion = converted(tmp_path, flux(CLUSTER, f"nodesets:\n{node_sets}"))
+
+    assert conversion.cluster["jail"]["submounts"] == [{"path": "/home", "existing_claim": "homes"}]
+    assert "homes are the same everywhere" in conversion.stack_file()
     assert {fate for fate, _ in fates(conversion, "nodesets[1].slurmd.volumes").values()} == {Fate.NOT_POSSIBLE}
 
 
