@@ -98,8 +98,12 @@ def _shortened(targets: Sequence[str]) -> str:
 
 def _references(work: Conversion) -> list[str]:
     found: dict[str, str] = {}
-    for path, placed in work.placed():
+    places = dict(work.placed())
+    for path, placed in places.items():
         field = path.rpartition(".")[2].partition("[")[0]
+        account = path.removesuffix(".name")
+        if account.endswith(".service_account") and f"{account}.create" in places:
+            found.setdefault(f"ServiceAccount {placed.value}", path)
         if field in _REFERENCES and not placed.to_add:
             found.setdefault(f"{_REFERENCES[field]} {placed.value}", path)
     return [line for name, path in found.items() for line in _item(name, path)]

@@ -90,7 +90,8 @@ def _convert(work: Conversion, sources: Sequence[Source]) -> None:
         convert_soperator_values(work, values)
         account_for_others(work, sources, {})
     elif kinds == {SourceKind.SLINKY_VALUES}:
-        convert_slinky_values(work, _merged(work, values))
+        objects = [source.root for source in sources if source.kind is SourceKind.OTHER_RESOURCE]
+        convert_slinky_values(work, _merged(work, values), objects)
         account_for_others(work, sources, {})
     elif kinds == {SourceKind.SOPERATOR_RESOURCE}:
         convert_soperator_resources(work, sources)

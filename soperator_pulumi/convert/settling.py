@@ -15,7 +15,8 @@ _ROUNDS = 20
 _ITEMS = ("partitions", "jail.submounts")
 """Lists whose items are removed as a whole: without one field, an item means something else, or nothing."""
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+_NEEDED = re.compile(r"name|node_sets\[\d+\]\.(name|cpus|memory_gib)")
+"""Values that a cluster cannot do without."""
 
 
 def settle(work: Conversion) -> None:
@@ -60,14 +61,9 @@ def _remove(work: Conversion, problem: Problem) -> bool:
         place[key] = None
     else:
         del place[key]
-        _ask_again(work, place, str(key), reason)
+        if _NEEDED.fullmatch(problem.path):
+            work.require(place, key, f"another value than the input's: {reason}")
     return True
-
-
-def _ask_again(work: Conversion, place: dict[str, Any], key: str, reason: str) -> None:
-    """Write a placeholder in place of a required value that was refused."""
-    if key in {"name", "cpus", "memory_gib"}:
-        work.require(place, key, f"another value than the input's: {reason}")
 
 
 def _owner(stack: dict[str, Any], path: str) -> tuple[Any, Any]:
@@ -75,34 +71,28 @@ def _owner(stack: dict[str, Any], path: str) -> tuple[Any, Any]:
     for items in _ITEMS:
         if (found := re.match(rf"{re.escape(items)}\[(\d+)\]", path)) and "options" not in path:
             return _at(stack, items), int(found[1])
-    place: Any = stack
-    owner: tuple[Any, Any] = (None, None)
-    for step in _steps(path):
-        if isinstance(place, Placed) or not _has(place, step):
-            break
-        owner = (place, step)
-        place = place[step]
-    return owner if isinstance(place, Placed) else (None, None)
+    *_, (place, key) = [(None, None), *_way(stack, path)]
+    return (place, key) if place is not None and isinstance(place[key], Placed) else (None, None)
 
 
 def _at(stack: Any, path: str) -> Any:  # noqa: ANN401 any tree of values
-    place = stack
-    for step in _steps(path):
-        if isinstance(place, Placed) or not _has(place, step):
-            return place if isinstance(place, Placed) else None
-        place = place[step]
-    return place
+    """Return the deepest place of the stack on the way to a path."""
+    *_, found = [stack, *(place[key] for place, key in _way(stack, path))]
+    return found
 
 
-def _steps(path: str) -> Iterator[str | int]:
-    for key, index in _STEP.findall(path):
-        yield int(index) if index else key
-
-
-def _has(place: Any, step: str | int) -> bool:  # noqa: ANN401 any tree of values
-    if isinstance(place, list):
-        return isinstance(step, int) and step < len(place)
-    return isinstance(place, dict) and step in place
+def _way(stack: Any, path: str) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 any tree of values
+    """Yield the containers and keys on the way to a path. Keys of labels and annotations hold dots themselves."""
+    place, rest = stack, path
+    while isinstance(place, (dict, list)):
+        is_list = isinstance(place, list)
+        steps = [f"[{index}]" for index in range(len(place))] if is_list else [*place]
+        step = max((step for step in steps if re.match(rf"{re.escape(step)}([.\[]|$)", rest)), key=len, default="")
+        if not step:
+            return
+        key: Any = int(step[1:-1]) if is_list else step
+        yield place, key
+        place, rest = place[key], rest.removeprefix(step).removeprefix(".")
 
 
 def _walk(tree: Any) -> Iterator[tuple[str, Placed]]:  # noqa: ANN401 any tree of values

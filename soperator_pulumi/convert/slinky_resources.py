@@ -5,6 +5,7 @@ from typing import Any
 
 from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.gpu_parts import NETWORKS
 from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_for_others, only_one
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
 from soperator_pulumi.convert.required_values import WHY
@@ -28,6 +29,7 @@ from soperator_pulumi.convert.slinky_rules import (
     pod_rules,
 )
 from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.convert.user_pod_parts import ServiceAccounts, put_user_pods, service_accounts
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
 
 _CONTROLLER, _LOGIN_SET, _NODE_SET = "Controller", "LoginSet", "NodeSet"
@@ -80,7 +82,8 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     _put_services(work, own, controller)
     partitions = slinky_parts.put_extra_conf(work, spec)
     logins = [source.root for source in own if source.resource == _LOGIN_SET]
-    _put_login(work, logins, submounts)
+    accounts = ServiceAccounts(work, service_accounts(source.root for source in sources))
+    _put_login(work, logins, submounts, accounts)
     node_sets = [source.root for source in own if source.resource == _NODE_SET]
     items: dict[str, dict[str, Any]] = {}
     specs = [_over(node_set) for node_set in node_sets]
@@ -90,8 +93,10 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
             name, origin, node_spec, node_spec.at("template", "spec"), node_spec.at("template", "metadata")
         )
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
+        put_user_pods(work, items[name], node_set.pod, node_set.metadata, accounts, but=NETWORKS)
         partition = slinky_parts.own_partition(work, name, node_spec.at("partition"))
         partitions += [] if partition is None else [partition]
+    accounts.put()
     slinky_parts.finish(work, partitions, items, submounts)
     _put_pulls(work, [spec, *(login.at("spec") for login in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
@@ -121,12 +126,14 @@ def _put_services(work: Conversion, own: Sequence[Source], controller: Source | 
         put_slinky_rest(work, rest.root.at("spec"), rest.root.at("spec", "template", "spec"))
 
 
-def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts) -> None:
+def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts, accounts: ServiceAccounts) -> None:
     if not logins:
         slinky_parts.put_no_login(work)
         return
     first, *others = logins
-    slinky_parts.put_login(work, first.at("spec"), first.at("spec", "template", "spec"), submounts)
+    template = first.at("spec", "template")
+    slinky_parts.put_login(work, first.at("spec"), template.at("spec"), submounts)
+    put_user_pods(work, work.mapping("login"), template.at("spec"), template.at("metadata"), accounts)
     for other in others:
         work.cannot(other, f"a cluster here has one set of login nodes, that of {first.path.rstrip(': ')}")
 

@@ -1,10 +1,10 @@
 """Accounts of parts of a Slinky cluster that a cluster here does not have."""
 
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS
-from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
 from soperator_pulumi.convert.monitoring_parts import METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.user_pod_parts import metadata_rules
 
 KEYS = "daemons here share a generated munge key; secrets.munge_key names your own"
 TOKENS = "tokens are signed by the new cluster's key, or by your own: `scontrol token` creates them"
@@ -48,14 +48,15 @@ _PODS: tuple[Rule, ...] = (
     *cannot(_OTHER_RESOURCES, "resources.**"),
     *empty("nodeSelector", "affinity", "tolerations", "priorityClassName", "imagePullSecrets"),
     *needless("pods are named after their node set", "hostname"),
-    *cannot("the specification of pods is fixed, except for their placement and priority", "**"),
+    *cannot("pods of this role have no such setting here", "**"),
 )
 
 
 def pod_rules(path: str, metadata: str) -> tuple[Rule, ...]:
     """Return the rules for a pod's spec at a path, and for its labels and annotations at another."""
     return (
-        *needless(CHART_LABELS, f"{metadata}.labels.helm*chart", f"{metadata}.labels.app*kubernetes*io/*"),
+        *metadata_rules(f"{metadata}.labels"),
+        *metadata_rules(f"{metadata}.annotations"),
         *cannot(_METADATA, f"{metadata}.**"),
         *(Rule(f"{path}.{rule.pattern}", rule.verdict, rule.text) for rule in _PODS),
     )

@@ -1,9 +1,11 @@
 """Values of Slinky's Helm chart slurm."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.gpu_parts import NETWORKS
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
@@ -31,6 +33,7 @@ from soperator_pulumi.convert.slinky_rules import (
 )
 from soperator_pulumi.convert.slurm_text import Partition
 from soperator_pulumi.convert.sources import Source
+from soperator_pulumi.convert.user_pod_parts import ServiceAccounts, put_user_pods, service_accounts
 from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
 
 _CHART_DEFAULTS = {
@@ -72,21 +75,29 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def convert_slinky_values(work: Conversion, source: Source) -> None:
-    """Write the cluster that values describe."""
+def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Section]) -> None:
+    """Write the cluster that values describe.
+
+    Args:
+        work: The conversion.
+        source: The values.
+        objects: Objects of Kubernetes in the input.
+    """
     release, why = release_of(source.root, source.chart_version, source.file)
     work.remarks.append(f"Read as values of the chart slurm {release.name}: {why}." if why else _UNKNOWN_RELEASE)
     chart = {**_CHART_DEFAULTS, "partitions": release.partitions}
     root = Section(overlaid(defaults(chart, (), source.path), source.tree), source.path)
     submounts = Submounts(work)
+    accounts = ServiceAccounts(work, service_accounts([*objects, *root.at("extraObjects").items()]))
     slinky_parts.put_name(work, root.at("clusterName"))
     work.require(work.stack, "name", "name of the cluster; the input leaves it to the Helm release")
     controller = _over(root.at("controller"), _CONTROLLER_DEFAULTS, "controller")
     slinky_parts.put_controller(work, controller, controller.at("podSpec"))
     _put_services(work, root)
     partitions = slinky_parts.put_extra_conf(work, controller)
-    _put_login(work, root, release, submounts)
-    items = _put_node_sets(work, root, release, submounts, partitions)
+    _put_login(work, root, release, submounts, accounts)
+    items = _put_node_sets(work, root, release, partitions, submounts=submounts, accounts=accounts)
+    accounts.put()
     for name, place in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
         if place.at("enabled").is_on():
             partitions.append(slinky_parts.shared_partition(work, name, place))
@@ -111,7 +122,9 @@ def _put_services(work: Conversion, root: Section) -> None:
     put_slinky_rest(work, root.at("restapi"), root.at("restapi", "podSpec"))
 
 
-def _put_login(work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts) -> None:
+def _put_login(
+    work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts, accounts: ServiceAccounts
+) -> None:
     """Write the first enabled set of login nodes: a cluster here has only one."""
     own = (*LOGIN_RULES, *_POD_RULES)
     chart, chosen = Section(None), ""
@@ -125,6 +138,7 @@ def _put_login(work: Conversion, root: Section, release: SlinkyRelease, submount
         else:
             chosen = place.path
             slinky_parts.put_login(work, spec, spec.at("podSpec"), submounts)
+            put_user_pods(work, work.mapping("login"), spec.at("podSpec"), spec.at("metadata"), accounts)
         rules.apply(work, spec, place.leaves(), 2, own)
     if chosen:
         rules.apply(work, chart, root.at("loginsetDefaults").leaves(), 1, own)
@@ -134,7 +148,13 @@ def _put_login(work: Conversion, root: Section, release: SlinkyRelease, submount
 
 
 def _put_node_sets(
-    work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts, partitions: list[Partition]
+    work: Conversion,
+    root: Section,
+    release: SlinkyRelease,
+    partitions: list[Partition],
+    *,
+    submounts: Submounts,
+    accounts: ServiceAccounts,
 ) -> dict[str, dict[str, Any]]:
     """Write the enabled node sets, and add the partitions that Slinky creates for them."""
     own = (*NODE_SET_RULES, *_POD_RULES)
@@ -151,6 +171,7 @@ def _put_node_sets(
             continue
         node_set = SlinkyNodeSet(name, (), spec, spec.at("podSpec"), spec.at("metadata"))
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
+        put_user_pods(work, items[name], node_set.pod, node_set.metadata, accounts, but=NETWORKS)
         partition = slinky_parts.own_partition(work, name, spec.at("partition"))
         partitions += [] if partition is None else [partition]
         rules.apply(work, spec, place.leaves(), 2, own)

@@ -12,6 +12,7 @@ from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_counterparts import COUNTS, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import lines, settings
+from soperator_pulumi.convert.user_pod_parts import metadata_rules, put_pairs
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
 
@@ -45,6 +46,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
         updates = work.mapping("rolling_update", of=item)
         work.put(updates, "max_unavailable", unavailable.plain(), unavailable)
     place_pods(work, item, spec)
+    put_pairs(work, item, "annotations", spec.at("workerAnnotations"))
     _put_app_armor(work, spec.at("slurmd", "security", "appArmorProfile"))
     _put_volumes(spec.at("slurmd", "volumes"), source.name.text(), submounts)
     return item
@@ -181,7 +183,8 @@ NODE_SET_RULES: tuple[Rule, ...] = (
     *cannot("workers start at once", "workerInitRandomDelaySeconds"),
     *needless("a node is always drained before its pod is recreated", "updateStrategy"),
     *needless("nodes are never suspended", "nodeConfig.autoResume"),
-    *cannot("annotations are set for all objects together (annotations)", "workerAnnotations.**", "annotations.**"),
+    *metadata_rules("workerAnnotations"),
+    *cannot("annotations are set for all objects together (annotations)", "annotations.**"),
     *cannot("labels are set for all objects together (labels)", "labels.**"),
     *cannot("pods here take no additional containers", "customInitContainers.**"),
     *cannot("metrics are not supported yet", "nodeExporter.**", switch="nodeExporter.enabled"),
