@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, whole_gib
+from soperator_pulumi.convert.container_parts import SETTINGS_OF_IMAGES, is_of_images
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.absolute_path import HOMES, SHARED_MEMORY
@@ -194,6 +195,8 @@ class Submounts:
 def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
     """Return the fields of a submount for a volume, or the reason against it."""
     source = volume.source
+    if is_of_images(volume.path.text()):
+        return SETTINGS_OF_IMAGES
     if claim := source.at("persistentVolumeClaim", "claimName").text():
         read_only = source.at("persistentVolumeClaim", "readOnly").leaves()
         name = source.at("persistentVolumeClaim", "claimName").leaves()

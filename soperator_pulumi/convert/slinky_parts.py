@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
+from soperator_pulumi.convert.container_parts import put_plug_stack, tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, put_locked_memory, put_networks
 from soperator_pulumi.convert.monitoring_parts import put_metrics
@@ -24,6 +25,7 @@ from soperator_pulumi.convert.required_values import (
     require_jail_image,
 )
 from soperator_pulumi.convert.service_parts import put_service
+from soperator_pulumi.convert.slinky_rules import FILE, FILES
 from soperator_pulumi.convert.slurm_counterparts import entries, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import (
     Partition,
@@ -127,6 +129,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
         work.put(work.mapping("rolling_update", of=item), "max_unavailable", unavailable.plain(), unavailable)
     _put_volumes(spec.at("slurmd"), pod, source.name, submounts)
     _put_jail_image(work, spec.at("slurmd", "image"))
+    tell_of_proxies(work, spec.at("slurmd", "env"))
     return item
 
 
@@ -172,6 +175,15 @@ def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
         if value.tree is not None and not _is_empty(value):
             put_parameter(work, key, _listed(value), value)
     return []
+
+
+def put_files(work: Conversion, files: Section) -> None:
+    """Write the files next to slurm.conf: `containers` for Pyxis in plugstack.conf. The others have no counterpart."""
+    for name, text in files.entries():
+        if name == "plugstack.conf":
+            put_plug_stack(work, text)
+        else:
+            work.cannot(text, FILES.get(name, FILE))
 
 
 def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:

@@ -81,6 +81,7 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     slinky_parts.put_controller(work, spec, spec.at("template", "spec"))
     _put_services(work, own, controller)
     partitions = slinky_parts.put_extra_conf(work, spec)
+    _put_files(work, spec.at("configFileRefs"), sources)
     logins = [source.root for source in own if source.resource == _LOGIN_SET]
     accounts = ServiceAccounts(work, service_accounts(source.root for source in sources))
     _put_login(work, logins, submounts, accounts)
@@ -136,6 +137,16 @@ def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts
     put_user_pods(work, work.mapping("login"), template.at("spec"), template.at("metadata"), accounts)
     for other in others:
         work.cannot(other, f"a cluster here has one set of login nodes, that of {first.path.rstrip(': ')}")
+
+
+def _put_files(work: Conversion, references: Section, sources: Sequence[Source]) -> None:
+    """Write the files of the ConfigMaps in the input that the Controller names."""
+    names = {reference.at("name").text(): reference for reference in references.items()}
+    for source in sources:
+        reference = names.get(source.root.at("metadata", "name").text())
+        if source.resource == "ConfigMap" and reference is not None:
+            slinky_parts.put_files(work, source.root.at("data"))
+            work.needless(reference, "its files are in the input")
 
 
 def _slurm_name(node_set: Section) -> tuple[str, tuple[Leaf, ...]]:

@@ -14,7 +14,6 @@ VENDORS = "integrations of vendors are not supported yet"
 FILES = {
     "cgroup.conf": "cgroup.conf is rendered: slurm.constrain is cgroup or none",
     "gres.conf": WRITTEN_BY_PODS,
-    "plugstack.conf": "SPANK plugins other than the jail's are not supported",
     "topology.yaml": "Slurm's topology is not supported yet",
     "topology.conf": "Slurm's topology is not supported yet",
 }

@@ -22,7 +22,6 @@ from soperator_pulumi.convert.slinky_rules import (
     CONTROLLER_RULES,
     DIRECTORIES,
     FILE,
-    FILES,
     KEYS,
     LOGIN_RULES,
     NODE_SET_RULES,
@@ -106,8 +105,7 @@ def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Se
     slinky_parts.finish(work, partitions, items, submounts)
     _put_for_all(work, root)
     rules.apply(work, controller, root.at("controller").leaves(), 1, (*CONTROLLER_RULES, *_POD_RULES))
-    for key, value in root.at("configFiles").entries():
-        work.cannot(value, FILES.get(key, FILE))
+    slinky_parts.put_files(work, root.at("configFiles"))
     rules.apply(work, root, [*source.root.leaves(), *root.leaves()], 0, _RULES)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from soperator_pulumi.convert.amounts import whole_gib
+from soperator_pulumi.convert.container_parts import put_pyxis
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import LOGIN_PODS, MountedVolume, Submounts, place_pods, put_resources
@@ -75,6 +76,7 @@ def convert_cluster(work: Conversion, cluster: Section, name: Section, node_sets
     items = {node_set.name.text(): convert_node_set(work, node_set, submounts) for node_set in node_sets}
     submounts.choose_pods(items)
     _put_partitions(work, cluster, items)
+    put_pyxis(work, cluster.at("plugStackConfig", "pyxis", "required"))
     _put_host_keys(work, cluster.at("secrets", "sshdKeysName"))
     for place in (cluster.at("slurmNodes", "login"), cluster.at("slurmNodes", "controller")):
         _put_jail_volume(work, place.at("volumes", "jail", "volumeSourceName"), volumes)

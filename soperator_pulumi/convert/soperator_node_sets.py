@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.convert.amounts import gib, quantity
+from soperator_pulumi.convert.container_parts import tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gres
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
@@ -46,6 +47,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
         updates = work.mapping("rolling_update", of=item)
         work.put(updates, "max_unavailable", unavailable.plain(), unavailable)
     place_pods(work, item, spec)
+    tell_of_proxies(work, spec.at("slurmd", "customEnv"))
     put_pairs(work, item, "annotations", spec.at("workerAnnotations"))
     _put_app_armor(work, spec.at("slurmd", "security", "appArmorProfile"))
     _put_volumes(spec.at("slurmd", "volumes"), source.name.text(), submounts)

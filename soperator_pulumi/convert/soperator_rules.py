@@ -1,5 +1,6 @@
 """Accounts of parts of a soperator cluster that a cluster here does not have."""
 
+from soperator_pulumi.convert.container_parts import PLUGINS
 from soperator_pulumi.convert.monitoring_parts import MACHINES, METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
@@ -8,7 +9,6 @@ from soperator_pulumi.convert.service_parts import ACCOUNTING, REST
 SCRIPTS = "images here do not have soperator's health checks, prologs and epilogs"
 CONTROLLERS = "soperator's own controllers are not needed: `up` does their work"
 _DIRECTORIES = "users come from `users`; directories such as LDAP are not supported yet"
-_PLUGINS = "SPANK plugins other than the jail's are not supported"
 _NAMESPACES = "pods here share the user namespace of the machine"
 
 CLUSTER_RULES: tuple[Rule, ...] = (
@@ -40,10 +40,16 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     *cannot("cgroup.conf is rendered: slurm.constrain is cgroup or none", "customCgroupConfig"),
     *needless("the images detect version 2", "cgroupVersion"),
     *cannot("other files than slurm.conf are not converted; jobs set variables of MPI themselves", "mpiConfig.**"),
-    *cannot(_PLUGINS, "plugStackConfig.ncclDebug.**", switch="plugStackConfig.ncclDebug.enabled"),
-    *cannot(_PLUGINS, "plugStackConfig.ncclInspectorPreConf.**", switch="plugStackConfig.ncclInspectorPreConf.enabled"),
-    *cannot("containers by Pyxis are not supported yet", "plugStackConfig.pyxis.**"),
-    *cannot(_PLUGINS, "plugStackConfig.**"),
+    *cannot(PLUGINS, "plugStackConfig.ncclDebug.**", switch="plugStackConfig.ncclDebug.enabled"),
+    *cannot(PLUGINS, "plugStackConfig.ncclInspectorPreConf.**", switch="plugStackConfig.ncclInspectorPreConf.enabled"),
+    *needless("every user has a store of images, which all nodes use", "plugStackConfig.pyxis.importerPath"),
+    *cannot(
+        "images are unpacked, not mounted as squashfs files",
+        "plugStackConfig.pyxis.useSquashfuse",
+        switch="plugStackConfig.pyxis.useSquashfuse",
+    ),
+    *cannot("images are not saved as squashfs files", "plugStackConfig.pyxis.containerImageSave"),
+    *cannot(PLUGINS, "plugStackConfig.**"),
     *cannot("a tree here is filled from an image or a tarball: jail.source", "populateJail.jailSnapshotVolume.**"),
     *cannot("a tree here is never overwritten; a changed source fills another one", "populateJail.overwrite"),
     *needless("the container has the runtime's profile", "populateJail.appArmorProfile"),
@@ -113,6 +119,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
 
 CLUSTER_DEFAULTS = {
     "partitionConfiguration": {"configType": "default"},
+    "plugStackConfig": {"pyxis": {"required": True}},
     "slurmNodes": {
         "controller": {"openMetrics": {"enabled": True}},
         "login": {"sshdServiceType": "LoadBalancer"},

@@ -1,0 +1,48 @@
+"""Containers in jobs: Pyxis in the input becomes `containers`, and the report says what enroot's settings become."""
+
+from collections.abc import Iterable
+
+from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.yaml_tree import Leaf, Section
+
+PLUGINS = "SPANK plugins other than the jail's are not supported"
+SETTINGS_OF_IMAGES = (
+    "settings of the programs that bring images: `containers` has mirrors, authorities, a proxy, and limits of images"
+)
+
+_PYXIS = "Pyxis is in use: jobs run in images with its options, except named containers, squashfs and entry points"
+_PLACES = ("/etc/enroot", "/etc/containers")
+"""Directories of settings of enroot, and of skopeo and podman."""
+
+_PROXIES = {"http_proxy", "https_proxy", "no_proxy", "all_proxy"}
+
+
+def put_plug_stack(work: Conversion, text: Section) -> None:
+    """Write `containers` if plugstack.conf loads or includes Pyxis, and account for it plugin by plugin."""
+    lines = [line.split() for line in text.text().splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
+        work.needless(text, "it loads no plugin")
+        return
+    names = [line[min(1, len(line) - 1)] for line in lines]
+    for name, part in zip(names, work.split(text.leaves()[0], names), strict=True):
+        if "pyxis" in name:
+            put_pyxis(work, [part])
+        else:
+            work.cannot([part], PLUGINS)
+
+
+def put_pyxis(work: Conversion, origin: Section | Iterable[Leaf]) -> None:
+    """Write `containers`, as the input has Pyxis."""
+    work.put(work.stack, "containers", {}, origin, _PYXIS)
+
+
+def is_of_images(path: str) -> bool:
+    """Return True if a mount path holds settings of the programs that bring images."""
+    return any(path == place or path.startswith(f"{place}/") for place in _PLACES)
+
+
+def tell_of_proxies(work: Conversion, environment: Section) -> None:
+    """Account for proxies in the environment of slurmd."""
+    for variable in environment.items():
+        if variable.at("name").text().lower() in _PROXIES:
+            work.cannot(variable, "containers.proxy is that of images, and node_sets[].environment is that of jobs")
