@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -16,22 +15,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="values or resources, in YAML")
     parser.add_argument("--output", metavar="Pulumi.NAME.yaml", type=Path, help="stack file (default: standard output)")
     parser.add_argument("--report", metavar="FILE", type=Path, help="file of the report (default: standard error)")
+    parser.add_argument(
+        "--release", metavar="X.Y", default="", help="release of Slinky's chart slurm (default: as the values tell)"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
 def run(given: argparse.Namespace) -> int:
     """Convert the files that the command line names."""
-    _convert(given.files, given.output, given.report, force=given.force)
-    return 0
-
-
-def _convert(files: Sequence[Path], output: Path | None, report: Path | None, *, force: bool) -> None:
-    for file in filter(None, (output, report)):
-        if file.exists() and not force:
+    for file in filter(None, (given.output, given.report)):
+        if file.exists() and not given.force:
             raise ConversionError(f"{file}: exists already. Give another file, or overwrite it with --force.")
-    converted = convert(files)
-    _write(converted.stack_file(), output, sys.stdout)
-    _write(converted.report(), report, sys.stderr)
+    converted = convert(given.files, release=given.release)
+    _write(converted.stack_file(), given.output, sys.stdout)
+    _write(converted.report(), given.report, sys.stderr)
+    return 0
 
 
 def _write(text: str, file: Path | None, otherwise: TextIO) -> None:

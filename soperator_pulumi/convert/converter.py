@@ -55,18 +55,21 @@ class Converted:
         return report_text(self._work, self.title)
 
 
-def convert(files: Iterable[Path]) -> Converted:
+def convert(files: Iterable[Path], *, release: str = "") -> Converted:
     """Convert files that describe one cluster.
 
     Args:
         files: Values of Helm charts, or custom resources, of one project.
+        release: Release of Slinky's chart that values are read as, such as `1.1`. Default: the one that the input
+            tells, or else the newest.
 
     Raises:
-        ConversionError: A file cannot be read, or the files do not describe exactly one cluster.
+        ConversionError: A file cannot be read, the files do not describe exactly one cluster, or the release is not
+            known.
     """
     sources = read_sources([*files])
     work = Conversion([leaf for source in sources for leaf in source.root.leaves()])
-    _convert(work, sources)
+    _convert(work, sources, release)
     settle(work)
     warn_of_unlocked_memory(work)
     cluster = work.plain()
@@ -78,8 +81,13 @@ def convert(files: Iterable[Path]) -> Converted:
     return Converted(title, work.plain(), work.entries(), work.additions(), work)
 
 
-def _convert(work: Conversion, sources: Sequence[Source]) -> None:
+def _convert(work: Conversion, sources: Sequence[Source], release: str) -> None:
     kinds = _described(sources)
+    if release and kinds != {SourceKind.SLINKY_VALUES}:
+        found = ", ".join(sorted(kind.value for kind in kinds))
+        raise ConversionError(
+            f'--release: got "{release}" for {found}. Only {SourceKind.SLINKY_VALUES.value} take it: leave it out.'
+        )
     values = [source for source in sources if source.kind is not SourceKind.OTHER_RESOURCE]
     if kinds <= _SOPERATOR_VALUES:
         for kind in SourceKind:
@@ -91,7 +99,7 @@ def _convert(work: Conversion, sources: Sequence[Source]) -> None:
         account_for_others(work, sources, {})
     elif kinds == {SourceKind.SLINKY_VALUES}:
         objects = [source.root for source in sources if source.kind is SourceKind.OTHER_RESOURCE]
-        convert_slinky_values(work, _merged(work, values), objects)
+        convert_slinky_values(work, _merged(work, values), objects, release)
         account_for_others(work, sources, {})
     elif kinds == {SourceKind.SOPERATOR_RESOURCE}:
         convert_soperator_resources(work, sources)

@@ -57,6 +57,8 @@ _RELEASES = {
         "1.0", {**_SAMPLE, **_slurmd("25.11-ubuntu24.04"), "partition": {"enabled": True}, **_UPDATES}
     ),
     (1, 1): SlinkyRelease("1.1", {**_SAMPLE, **_slurmd("25.11-ubuntu24.04"), **_UPDATES}),
+    (1, 2): NEWEST,
+    (1, 3): NEWEST,
 }
 
 _BEFORE = ("authcred", "compute", "jwt")
@@ -85,19 +87,19 @@ _MARKS = {
 """Keys that only some releases have, the most certain first."""
 
 
-def release_of(root: Section, version: str, name: str) -> tuple[SlinkyRelease, str]:
+def release_of(root: Section, version: str, name: str, given: str = "") -> tuple[SlinkyRelease, str]:
     """Return the release that values are written for, and the reason in words; an empty one if nothing tells it.
 
     Args:
         root: The values.
         version: Version of the chart, as a HelmRelease or an Application names it, or an empty text.
         name: Name of the file in errors.
+        given: Release that the user names, which counts; by default none.
 
     Raises:
-        ConversionError: The values are those of 0.1 to 0.3, which have another form.
+        ConversionError: The values are those of 0.1 to 0.3, which have another form, or the named release is not known.
     """
-    known = re.match(r"v?(\d+)\.(\d+)", version)
-    number = (int(known[1]), int(known[2])) if known else None
+    number = _number(version)
     lists = [key for key in ("nodesets", "loginsets") if isinstance(root.at(key).tree, Sequence)]
     before = [key for key in _BEFORE if root.at(key)] or [f"{key} as a list" for key in lists]
     if before or (number is not None and number < (0, 4)):
@@ -106,6 +108,25 @@ def release_of(root: Section, version: str, name: str) -> tuple[SlinkyRelease, s
             f"{name}: values of Slinky 0.x ({found}), which have another form. Give the values of 1.x: write "
             "`nodesets`, `loginsets` and `partitions` as its chart slurm has them."
         )
+    told, why = _told(root, version)
+    if not given:
+        return told, why
+    named = _RELEASES.get(_number(given) or (0, 0))
+    if named is None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in _RELEASES)
+        raise ConversionError(f'--release: got "{given}". Give one of the known releases of the chart slurm: {known}.')
+    other = f". The input tells {told.name}: {why}" if why and told is not named else ""
+    return named, f"--release names it{other}"
+
+
+def _number(version: str) -> tuple[int, int] | None:
+    found = re.match(r"v?(\d+)\.(\d+)\b", version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _told(root: Section, version: str) -> tuple[SlinkyRelease, str]:
+    """Return the release that the input tells, and by what; the newest one if nothing tells it."""
+    number = _number(version)
     if number is not None:
         return _RELEASES.get(number, NEWEST), f"its version is {version}"
     for mark, paths in _MARKS.items():

@@ -46,7 +46,7 @@ _CONTROLLER_DEFAULTS = {"persistence": {"resources": {"requests": {"storage": "4
 
 _UNKNOWN_RELEASE = (
     "Read as values of the chart slurm 1.2 or later, as no key tells the release. Until 1.1, the chart has a partition "
-    "all and a node set slinky itself, and other sets exist only with `enabled: true`."
+    "all and a node set slinky itself, and other sets exist only with `enabled: true`. --release names an earlier one."
 )
 
 _POD_RULES = pod_rules("podSpec", "metadata")
@@ -74,17 +74,21 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Section]) -> None:
+def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Section], release: str) -> None:
     """Write the cluster that values describe.
 
     Args:
         work: The conversion.
         source: The values.
         objects: Objects of Kubernetes in the input.
+        release: Release of the chart that the user names; empty for that of the input.
+
+    Raises:
+        ConversionError: The release is not known, or its values have another form.
     """
-    release, why = release_of(source.root, source.chart_version, source.file)
-    work.remarks.append(f"Read as values of the chart slurm {release.name}: {why}." if why else _UNKNOWN_RELEASE)
-    chart = {**_CHART_DEFAULTS, "partitions": release.partitions}
+    read_as, why = release_of(source.root, source.chart_version, source.file, release)
+    work.remarks.append(f"Read as values of the chart slurm {read_as.name}: {why}." if why else _UNKNOWN_RELEASE)
+    chart = {**_CHART_DEFAULTS, "partitions": read_as.partitions}
     root = Section(overlaid(defaults(chart, (), source.path), source.tree), source.path)
     submounts = Submounts(work)
     accounts = ServiceAccounts(work, service_accounts([*objects, *root.at("extraObjects").items()]))
@@ -94,8 +98,8 @@ def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Se
     slinky_parts.put_controller(work, controller, controller.at("podSpec"))
     _put_services(work, root)
     partitions = slinky_parts.put_extra_conf(work, controller)
-    _put_login(work, root, release, submounts, accounts)
-    items = _put_node_sets(work, root, release, partitions, submounts=submounts, accounts=accounts)
+    _put_login(work, root, read_as, submounts, accounts)
+    items = _put_node_sets(work, root, read_as, partitions, submounts=submounts, accounts=accounts)
     accounts.put()
     for name, place in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
         if place.at("enabled").is_on():

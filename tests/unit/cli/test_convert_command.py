@@ -95,6 +95,15 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, capsys: 
     assert "Give a file that can be written." in folder
 
 
+def test_the_release_of_the_values_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(written(tmp_path, "nodesets: {a: {}}\ncontroller: {}\n"))
+
+    assert cli.main(["convert", file, "--release", "1.0"]) == 0
+    assert "Read as values of the chart slurm 1.0" in capsys.readouterr().err
+    assert cli.main(["convert", file, "--release", "7"]) == 1
+    assert 'error: --release: got "7"' in capsys.readouterr().err
+
+
 def test_two_files_of_one_chart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(written(tmp_path, "slurmNodes: {}\n", name)) for name in ("a.yaml", "b.yaml")]
 
