@@ -19,6 +19,7 @@ _LEFT_OUT = (
 )
 """Beginnings of labels and annotations that belong to other programs or to containers of the origin."""
 
+_CREATED = "the cluster creates this ServiceAccount in its own namespace, which a cloud's policy may name as well"
 _JOBS = "identity of the pods; job_token gives jobs its token"
 
 
@@ -110,7 +111,7 @@ class ServiceAccounts:
                 continue
             put_pairs(work, account, "annotations", found.at("metadata", "annotations"))
             work.cannot(found.at("imagePullSecrets"), "Secrets for pulls are images.pull_secrets, of all pods")
-            work.needless(found, "the cluster creates this ServiceAccount, with the names and labels of its objects")
+            work.needless(found, _CREATED)
 
 
 def service_accounts(objects: Iterable[Section]) -> dict[str, Section]:
