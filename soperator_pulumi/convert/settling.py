@@ -15,8 +15,8 @@ _ROUNDS = 20
 _ITEMS = ("partitions", "jail.submounts")
 """Lists whose items are removed as a whole: without one field, an item means something else, or nothing."""
 
-_NEEDED = re.compile(r"name|node_sets\[\d+\]\.(name|cpus|memory_gib)")
-"""Values that a cluster cannot do without."""
+_NEEDED = re.compile(r"name|node_sets\[\d+\]\.(name|cpus|memory_gib)|jail\.submounts\[\d+\]\.node_sets\[\d+\]")
+"""Values that a cluster cannot do without, and names of node sets that need another name."""
 
 
 def settle(work: Conversion) -> None:
@@ -57,19 +57,19 @@ def _remove(work: Conversion, problem: Problem) -> bool:
     reason = f"the spec refuses it: {problem.text}"
     for _, placed in _walk(place[key]):
         work.refuse(placed, reason)
-    if isinstance(place, list):
+    if _NEEDED.fullmatch(problem.path):
+        place[key] = Placed(TO_ADD, to_add=f"another value than the input's: {reason}")
+    elif isinstance(place, list):
         place[key] = None
     else:
         del place[key]
-        if _NEEDED.fullmatch(problem.path):
-            work.require(place, key, f"another value than the input's: {reason}")
     return True
 
 
 def _owner(stack: dict[str, Any], path: str) -> tuple[Any, Any]:
     """Return the container and the key of a problem's value, or of the list item that is removed as a whole."""
     for items in _ITEMS:
-        if (found := re.match(rf"{re.escape(items)}\[(\d+)\]", path)) and "options" not in path:
+        if (found := re.match(rf"{re.escape(items)}\[(\d+)\]", path)) and not re.search("options|node_sets", path):
             return _at(stack, items), int(found[1])
     *_, (place, key) = [(None, None), *_way(stack, path)]
     return (place, key) if place is not None and isinstance(place[key], Placed) else (None, None)

@@ -204,6 +204,16 @@ def test_sizes_of_shared_memory_are_those_of_their_node_sets(tmp_path: Path) -> 
     ]
 
 
+def test_a_volume_of_a_node_set_that_needs_another_name_stays(tmp_path: Path) -> None:
+    node_sets = of_volumes("4gpu", mounts("/x", "{hostPath: {path: /mnt/a}}")) + of_volumes("b", "{}")
+    conversion = converted(tmp_path, flux(CLUSTER, f"nodesets:\n{node_sets}"))
+
+    assert conversion.cluster["jail"]["submounts"] == [
+        {"path": "/x", "host_path": "/mnt/a", "roles": ["worker"], "node_sets": ["<add>"]}
+    ]
+    assert {"node_sets[0].name", "jail.submounts[0].node_sets[0]"} <= {each.path for each in conversion.additions}
+
+
 def test_homes_of_one_node_set_are_those_of_all(tmp_path: Path) -> None:
     node_sets = of_volumes("a", mounts("/home", "{persistentVolumeClaim: {claimName: homes}}"))
     node_sets += of_volumes("b", mounts("/home", "{hostPath: {path: /mnt/b}}"))
