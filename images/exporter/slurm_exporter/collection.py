@@ -15,15 +15,18 @@ from slurm_exporter.long_reports import LongReports
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_conditions import NodeConditions
 from slurm_exporter.node_samples import of_nodes
-from slurm_exporter.samples import Samples
+from slurm_exporter.samples import Samples, Unread
 
 CALL_SECONDS = 25
 """Time for a call of Slurm: slurmctld answers within its MessageTimeout, or not at all."""
 
-SOURCES: dict[str, tuple[Sequence[str], Callable[[bytes], Samples]]] = {
-    "nodes": (node_rows.COMMAND, lambda output: of_nodes(node_rows.parse(output.decode(errors="replace")))),
-    "jobs": (job_rows.COMMAND, lambda output: of_jobs(job_rows.parse(io.BytesIO(output)))),
-    "scheduler": (scheduler_samples.COMMAND, lambda output: scheduler_samples.parse(output.decode())),
+SOURCES: dict[str, tuple[Sequence[str], Callable[[bytes, Unread], Samples]]] = {
+    "nodes": (
+        node_rows.COMMAND,
+        lambda output, unread: of_nodes(node_rows.parse(output.decode(errors="replace"), unread)),
+    ),
+    "jobs": (job_rows.COMMAND, lambda output, unread: of_jobs(job_rows.parse(io.BytesIO(output), unread))),
+    "scheduler": (scheduler_samples.COMMAND, lambda output, unread: scheduler_samples.parse(output.decode(), unread)),
 }
 """Programs, and the metrics in their output."""
 
@@ -43,23 +46,29 @@ class Source:
     name: str
     samples: Samples = field(default_factory=dict)
     """Metrics of the last round. Empty after a failure: old values would pass for present ones."""
+    unread: Unread = field(default_factory=Unread)
+    """Values of the last answer that have an unknown form."""
     last_success: float = 0
     seconds: float = 0
     errors: int = 0
 
     def ask(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None]) -> None:
-        """Ask once. A failure is reported when it begins."""
+        """Ask once. A failure, and a field of an unknown form, is reported when it begins."""
         command, parse = SOURCES[self.name]
         began = time.monotonic()
-        was_well = bool(self.samples) or not self.errors
-        self.samples = {}
+        was_well, before = bool(self.samples) or not self.errors, self.unread.counts
+        self.samples, self.unread = {}, Unread()
         try:
-            self.samples = parse(run(command))
+            self.samples = parse(run(command), self.unread)
             self.last_success = time.time()
         except _FAILURES as error:
             self.errors += 1
             if was_well:
                 report(f"{self.name}: {_words(error)}")
+        else:
+            if new := [name for name in self.unread.counts if name not in before]:
+                examples = ", ".join(f"{name} {self.unread.examples[name]!r}" for name in new)
+                report(f"{self.name}: values of an unknown form, which metrics leave out: {examples}")
         self.seconds = time.monotonic() - began
 
 
@@ -106,6 +115,9 @@ class Collector:
             ],
             "slurm_exporter_call_seconds": [((each.name,), each.seconds) for each in self.sources],
             "slurm_exporter_errors_total": [((each.name,), each.errors) for each in self.sources],
+            "slurm_exporter_unread_values": [
+                ((source.name, name), count) for source in self.sources for name, count in source.unread.counts.items()
+            ],
             "slurm_exporter_events_total": [((outcome,), count) for outcome, count in self.events.items()],
             **self._of_conditions(),
         }

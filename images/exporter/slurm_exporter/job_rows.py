@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from slurm_exporter import hostlists
-from slurm_exporter.samples import printable, whole_number
+from slurm_exporter.samples import Unread, printable, whole_number
 
 _WIDTHS = {
     "JobID": 12,
@@ -38,6 +38,13 @@ COMMAND = (
 )
 
 _ACTIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "RESIZING"}
+_OTHER_STATES = {
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "EXPEDITING", "FAILED", "LAUNCH_FAILED", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "POWER_UP_NODE", "PREEMPTED", "RECONFIG_FAIL", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"),
+    *("RESV_DEL_HOLD", "REVOKED", "SPECIAL_EXIT", "STAGE_OUT", "TIMEOUT", "UPDATE_DB"),
+}
+"""Slurm's other words for a job's state: https://slurm.schedmd.com/job_state_codes.html."""
+
 _AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTP]?)")
 _MIB_OF_UNIT = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _STATE = re.compile(r"[A-Z_]+")
@@ -79,18 +86,18 @@ class JobRow:
         return self.reason in {"JobHeldUser", "JobHeldAdmin"}
 
 
-def parse(lines: Iterable[bytes]) -> Iterator[JobRow]:
+def parse(lines: Iterable[bytes], unread: Unread) -> Iterator[JobRow]:
     """Yield the jobs of the program's output.
 
     Without accounting an account may be any text, with line ends as well: its line is no job, and stops no others.
     """
     for line in lines:
-        row = _row(line.rstrip(b"\n"))
+        row = _row(line.rstrip(b"\n"), unread)
         if row is not None:
             yield row
 
 
-def _row(line: bytes) -> JobRow | None:
+def _row(line: bytes, unread: Unread) -> JobRow | None:
     if len(line) < _BEFORE_NAME:
         return None
     column: dict[str, str] = {}
@@ -100,7 +107,10 @@ def _row(line: bytes) -> JobRow | None:
         place += width
     state = column["State"]
     if whole_number(column["JobID"]) is None or not _STATE.fullmatch(state):
+        unread.add("line", f"{column['JobID']} {state}")
         return None
+    if state not in _ACTIVE | _OTHER_STATES:
+        unread.add("State", state)
     tres = dict(item.split("=", 1) for item in column["tres-alloc"].split(",") if "=" in item)
     return JobRow(
         job_id=column["JobID"],
@@ -115,9 +125,9 @@ def _row(line: bytes) -> JobRow | None:
         submit_time=whole_number(column["SubmitTime"]),
         start_time=whole_number(column["StartTime"]),
         end_time=whole_number(column["EndTime"]),
-        cpus=whole_number(column["NumCPUs"]) or 0,
-        gpus=whole_number(tres.get("gres/gpu", "")) or 0,
-        memory_bytes=_memory_bytes(tres.get("mem", "0")),
+        cpus=_count(column["NumCPUs"], "NumCPUs", unread),
+        gpus=_count(tres.get("gres/gpu", "0"), "gres/gpu", unread),
+        memory_bytes=_memory_bytes(tres.get("mem", "0"), unread),
         nodes=_nodes(column["NodeList"]),
     )
 
@@ -132,8 +142,17 @@ def _nodes(hosts: str) -> tuple[str, ...]:
         return ()
 
 
-def _memory_bytes(text: str) -> int:
+def _count(text: str, field: str, unread: Unread) -> int:
+    number = whole_number(text)
+    if number is None:
+        unread.add(field, text)
+    return number or 0
+
+
+def _memory_bytes(text: str, unread: Unread) -> int:
     found = _AMOUNT.fullmatch(text)
+    if not found:
+        unread.add("mem", text)
     return round(float(found[1]) * _MIB_OF_UNIT[found[2]]) * 1024**2 if found else 0
 
 

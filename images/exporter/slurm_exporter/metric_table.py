@@ -71,6 +71,10 @@ METRICS: dict[str, Metric] = {
     "slurm_exporter_last_success_time_seconds": Metric("Time of the last answer, since 1970.", ("source",)),
     "slurm_exporter_call_seconds": Metric("Duration of the last call of Slurm.", ("source",)),
     "slurm_exporter_errors_total": Metric("Calls of Slurm that failed or took too long.", ("source",)),
+    "slurm_exporter_unread_values": Metric(
+        "Values of the last answer whose form is unknown: no metric has them, and the log has an example.",
+        ("source", "field"),
+    ),
     "slurm_exporter_jobs_left_out": Metric(
         "Jobs without series of their own, as there are more than 5000: some of those that wait."
     ),

@@ -1,16 +1,16 @@
 """Nodes, as `scontrol --oneliner --detail show nodes` prints them with times in seconds since 1970."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from slurm_exporter.samples import printable
+from slurm_exporter.samples import Unread, printable, whole_number
 
 COMMAND = ("scontrol", "--oneliner", "--detail", "show", "nodes")
 
 _KEY = re.compile(r"(?:^| )(\w+)=(\S*)")
-_REASON = re.compile(r"Reason=(.*) \[[^\[\]@]*@(\d+)\]")
-_GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()]+)*:(\d+)")
+_REASON = re.compile(r"Reason=(.*) \[[^\[\]]*@([^\[\]@]*)\]")
+"""Reason, and the time after its user, whose name may be `user@domain`."""
 _HEALTH = re.compile(r"health ([a-z0-9_]+): ")
 _REPLACE = " (replace the machine), allowed "
 """Part of the reason by a check whose action is `drain_and_replace`."""
@@ -20,6 +20,13 @@ _HOOK = re.compile(r"hook ([a-z0-9_-]+): ")
 _FINDINGS = "health:"
 _OURS = re.compile(r"soperator-pulumi \S+: ([a-z-]+)")
 _BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}
+_BASE_STATES = {"allocated", "down", "error", "future", "idle", "mixed", "unknown"}
+_MIB = 1024**2
+_NO_NODES = "No nodes in the system"
+
+
+class UnknownFormError(Exception):
+    """A field, and its value, of an unknown form."""
 
 
 @dataclass(frozen=True)
@@ -97,48 +104,50 @@ class NodeRow:
         return "deployment" if self.operation else "admin"
 
 
-def parse(text: str) -> Iterator[NodeRow]:
+def parse(text: str, unread: Unread) -> Iterator[NodeRow]:
     """Yield the nodes of the program's output. One whose fields are of an unknown form costs no other its place.
 
     Raises:
         ValueError: no node has the form of one.
     """
-    lines = [line for line in text.split("\n") if line.startswith("NodeName=")]  # no other character ends a line
-    rows = [row for line in lines if (row := _row_or_none(line))]
+    lines = [line for line in text.split("\n") if line.strip() and line != _NO_NODES]  # no other character ends a line
+    rows = []
+    for line in lines:
+        try:
+            rows.append(_row(line, unread))
+        except UnknownFormError as error:
+            unread.add(*error.args)
     if lines and not rows:
-        raise ValueError(f"none of {len(lines)} nodes has a known form: {lines[0][:200]}")
+        raise ValueError(f"none of {len(lines)} nodes has a known form: {printable(lines[0][:200])}")
     yield from rows
 
 
-def _row_or_none(line: str) -> NodeRow | None:
-    try:
-        return _row(line)
-    except (KeyError, ValueError):
-        return None
-
-
-def _row(line: str) -> NodeRow:
+def _row(line: str, unread: Unread) -> NodeRow:
+    if not line.startswith("NodeName="):
+        raise UnknownFormError("line", line)
     # What people may write stands last, so that none of it takes the place of a value.
     values: dict[str, str] = {}
     for key, value in _KEY.findall(line):
         values.setdefault(key, value)
-    state, *flags = values["State"].replace("*", "+NOT_RESPONDING").split("+")
-    reason = _REASON.search(line)
+    state, *flags = _field(values, "State").replace("*", "+NOT_RESPONDING").split("+")
+    if state.lower() not in _BASE_STATES:
+        unread.add("State", state)
+    reason, reason_time = _reason(line, values, unread)
     free = values.get("FreeMem", "")
     return NodeRow(
         name=values["NodeName"],
         state=state.lower(),
         flags=frozenset(flags),
-        cpus=int(values["CPUTot"]),
-        cpus_alloc=int(values["CPUAlloc"]),
-        memory_bytes=_mib(values["RealMemory"]),
-        memory_alloc_bytes=_mib(values["AllocMem"]),
-        memory_free_bytes=_mib(free) if free.isdigit() else None,
-        gpus=_gpus(values.get("Gres", "")),
-        gpus_alloc=_gpus(values.get("GresUsed", "")),
+        cpus=_number(values, "CPUTot"),
+        cpus_alloc=_number(values, "CPUAlloc"),
+        memory_bytes=_number(values, "RealMemory") * _MIB,
+        memory_alloc_bytes=_number(values, "AllocMem") * _MIB,
+        memory_free_bytes=None if (mib := whole_number(free)) is None else mib * _MIB,
+        gpus=_gpus(values, "Gres", unread),
+        gpus_alloc=_gpus(values, "GresUsed", unread),
         partitions=tuple(filter(None, values.get("Partitions", "").split(","))),
-        reason=printable(reason[1]) if reason else "",
-        reason_time=int(reason[2]) if reason else 0,
+        reason=reason,
+        reason_time=reason_time,
         findings=_findings(values.get("Extra", "")),
     )
 
@@ -148,10 +157,36 @@ def _findings(extra: str) -> tuple[str, ...]:
     return tuple(filter(None, extra.removeprefix(_FINDINGS).split(","))) if ours else ()
 
 
-def _mib(text: str) -> int:
-    return int(text) * 1024**2
+def _field(values: Mapping[str, str], key: str) -> str:
+    if key not in values:
+        raise UnknownFormError(key, "missing")
+    return values[key]
 
 
-def _gpus(text: str) -> int:
+def _number(values: Mapping[str, str], key: str) -> int:
+    text = _field(values, key)
+    number = whole_number(text)
+    if number is None:
+        raise UnknownFormError(key, text)
+    return number
+
+
+def _reason(line: str, values: Mapping[str, str], unread: Unread) -> tuple[str, int]:
+    """Return the reason and its time, since 1970; an empty text and 0 if the node has none."""
+    found = _REASON.search(line)
+    time = whole_number(found[2]) if found else None
+    if time is None and "Reason" in values:
+        unread.add("Reason", found[2] if found else values["Reason"])
+    return printable(found[1]) if found else "", time or 0
+
+
+def _gpus(values: Mapping[str, str], key: str, unread: Unread) -> int:
     """Return the number of whole GPUs in `gpu:h100:8(S:0-1),shard:16`."""
-    return sum(map(int, _GPUS.findall(re.sub(r"\([^)]*\)", "", text))))
+    total = 0
+    for item in re.sub(r"\([^)]*\)", "", values.get(key, "")).split(","):
+        kind, *_, count = item.split(":") if ":" in item else (item, "")
+        if kind == "gpu" and (number := whole_number(count)) is not None:
+            total += number
+        elif kind == "gpu":
+            unread.add(key, item)
+    return total

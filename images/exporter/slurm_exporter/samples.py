@@ -1,12 +1,15 @@
 """Values of metrics, before they are written down."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
 """By a metric's name: the values of its labels, and its value."""
 
 _MOST_DIGITS = 18
 """Digits of the largest number of Slurm, which has 64 bits."""
+
+_EXAMPLE = 60
+"""Characters of an unknown value in a log."""
 
 
 def printable(text: str) -> str:
@@ -17,6 +20,19 @@ def printable(text: str) -> str:
 def whole_number(text: str) -> int | None:
     """Return a number of digits alone; None for a text of any other form."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+class Unread:
+    """Values of an unknown form in an answer, counted by field, with the first one of every field."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+
+    def add(self, field: str, value: object) -> None:
+        """Count a value that no metric has."""
+        self.counts[field] += 1
+        self.examples.setdefault(field, printable(str(value))[:_EXAMPLE])
 
 
 class Sums:

@@ -1,8 +1,10 @@
 """Metrics of slurmctld itself, as `sdiag --json` prints them."""
 
 import json
+import math
+from collections.abc import Mapping
 
-from slurm_exporter.samples import Samples
+from slurm_exporter.samples import Samples, Unread
 
 COMMAND = ("sdiag", "--json")
 
@@ -25,7 +27,34 @@ _FIELDS = {
 }
 
 
-def parse(text: str) -> Samples:
-    """Return the metrics in the program's output."""
+def parse(text: str, unread: Unread) -> Samples:
+    """Return the metrics in the program's output. A field of an unknown form costs no other its metric.
+
+    Raises:
+        ValueError: no field has a known form.
+    """
     statistics = json.loads(text)["statistics"]
-    return {name: [((), float(statistics[field]))] for name, field in _FIELDS.items() if field in statistics}
+    samples: Samples = {}
+    for name, field in _FIELDS.items():
+        value = statistics.get(field, "missing")
+        try:
+            number = _number(value)
+        except (ValueError, TypeError, KeyError, OverflowError):
+            unread.add(field, value)
+        else:
+            samples |= {} if number is None else {name: [((), number)]}
+    if len(unread.counts) == len(_FIELDS):
+        raise ValueError(f"none of {len(_FIELDS)} statistics has a known form")
+    return samples
+
+
+def _number(value: object) -> float | None:
+    """Return a number in any form of Slurm's JSON: `3`, `"3"`, `{"set": true, "infinite": false, "number": 3}`.
+
+    None if it is not set.
+    """
+    if isinstance(value, Mapping):
+        if value["infinite"]:
+            return math.inf
+        return float(value["number"]) if value["set"] else None
+    return float(value)  # type: ignore[arg-type] # any other value raises

@@ -15,7 +15,7 @@ from slurm_exporter import event_posts, node_rows
 from slurm_exporter.event_posts import EventPosts
 from slurm_exporter.health_events import HealthDrain, HealthEvent, HealthWatch
 from slurm_exporter.node_samples import of_nodes
-from slurm_exporter.samples import Samples
+from slurm_exporter.samples import Samples, Unread
 
 REASON = "health gpu_count: 7, allowed 8"
 EVENT = HealthEvent(HealthDrain("gpu-1", "gpu_count", REASON, 1795446127), over=False)
@@ -25,7 +25,7 @@ def nodes(reason: str = REASON, state: str = "IDLE+DRAIN+DYNAMIC_NORM") -> Sampl
     """Return the metrics of the two real nodes, with gpu-1 in another state."""
     drained, other = NODES.splitlines()
     line = drained.replace("IDLE+DRAIN+DYNAMIC_NORM", state).replace(REASON, reason)
-    return of_nodes(node_rows.parse(f"{line}\n{other}"))
+    return of_nodes(node_rows.parse(f"{line}\n{other}", Unread()))
 
 
 def said(events: list[HealthEvent]) -> list[tuple[str, str, bool]]:
@@ -74,7 +74,7 @@ def test_a_round_without_an_answer_and_a_node_that_has_left_end_nothing() -> Non
 
     assert watch.changes({}) == []
     assert watch.changes(nodes()) == []
-    assert watch.changes(of_nodes(node_rows.parse(NODES.splitlines()[1]))) == []
+    assert watch.changes(of_nodes(node_rows.parse(NODES.splitlines()[1], Unread()))) == []
 
 
 def test_an_exporter_that_has_restarted_gives_the_same_drain_the_same_name() -> None:

@@ -11,6 +11,7 @@ from slurm_exporter import hostlists, job_rows, job_samples, node_rows
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 from slurm_exporter.metric_table import METRICS
+from slurm_exporter.samples import Unread
 
 HOSTILE = st.text(alphabet=st.sampled_from('\n\r\t\x00\x1b\x1c\x85\u2028\u202e"\\{}=,[]()|a0é '), max_size=70)
 WIDE = st.one_of(HOSTILE, st.text(max_size=70), st.integers().map(str), st.just("9" * 70))
@@ -62,7 +63,7 @@ def most(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_user_with_many_jobs_has_no_more_series_than_the_bound_and_takes_none_from_others(most: int) -> None:
     flood = [job_line(JobID=str(job), UserName="mallory", State="PENDING") for job in range(100, 200 + most)]
     others = [job_line(JobID="7000000", UserName="alice", State="PENDING"), job_line(JobID="7000001", UserName="bob")]
-    found = job_samples.of_jobs(job_rows.parse([*flood, *others]))
+    found = job_samples.of_jobs(job_rows.parse([*flood, *others], Unread()))
 
     shown = {labels[0] for labels, _ in found["slurm_job_info"]}
     assert len(shown) == most
@@ -73,14 +74,14 @@ def test_a_user_with_many_jobs_has_no_more_series_than_the_bound_and_takes_none_
 
 def test_jobs_that_run_have_series_before_those_that_wait(most: int) -> None:
     waiting = [job_line(JobID=str(job), UserName=f"u{job}", State="PENDING") for job in range(most + 1)]
-    found = job_samples.of_jobs(job_rows.parse([*waiting, job_line(JobID="7000000", UserName="u0")]))
+    found = job_samples.of_jobs(job_rows.parse([*waiting, job_line(JobID="7000000", UserName="u0")], Unread()))
     assert "7000000" in {labels[0] for labels, _ in found["slurm_job_info"]}
 
 
 def test_accounts_that_users_make_up_are_counted_together(most: int) -> None:
     made_up = [job_line(JobID=str(job), Account=f"a{job}", State="PENDING") for job in range(most + 9)]
     own = [job_line(JobID=str(job), Account="physics", State="PENDING") for job in range(7_000_000, 7_000_003)]
-    found = job_samples.of_jobs(job_rows.parse([*made_up, *own]))
+    found = job_samples.of_jobs(job_rows.parse([*made_up, *own], Unread()))
 
     pending = {labels[0]: count for labels, count in found["slurm_account_jobs_pending"]}
     assert len(pending) == most + 1
@@ -122,15 +123,15 @@ def test_an_answer_of_any_bytes_costs_its_own_source_alone(jobs: bytes, nodes: b
 @example("Comment", "x\x1cNodeName=gpu-9 State=IDLE CPUTot=1 CPUAlloc=0 RealMemory=1 AllocMem=0")
 def test_a_text_of_a_node_makes_no_other_node(key: str, text: str) -> None:
     written = NODES.encode() + f" {key}={text}".replace("\n", "").encode()
-    rows = [*node_rows.parse(written.decode(errors="replace"))]
+    rows = [*node_rows.parse(written.decode(errors="replace"), Unread())]
     assert [each.name for each in rows] == ["gpu-1", "gpu-0"]
 
 
 def test_a_node_of_an_unknown_form_costs_no_other_its_samples() -> None:
     odd = "NodeName=odd State=IDLE CPUTot=many"
-    assert [row.name for row in node_rows.parse(f"{odd}\n{NODES}")] == ["gpu-1", "gpu-0"]
+    assert [row.name for row in node_rows.parse(f"{odd}\n{NODES}", Unread())] == ["gpu-1", "gpu-0"]
     with pytest.raises(ValueError, match="none of 1 nodes has a known form: NodeName=odd"):
-        next(node_rows.parse(odd))
+        next(node_rows.parse(odd, Unread()))
 
 
 @pytest.mark.parametrize("hostlist", ["gpu-[0-99999999999]", "gpu-[9-0]", "gpu-[a-b]", "gpu-[0", "]["])

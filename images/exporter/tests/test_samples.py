@@ -14,6 +14,7 @@ from slurm_exporter.command import text_of
 from slurm_exporter.long_reports import LongReports
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_rows import NodeRow
+from slurm_exporter.samples import Unread
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -43,7 +44,7 @@ def value(values: Values, name: str, **labels: str) -> float:
 def row(state: str, reason: str = "") -> NodeRow:
     """Return the second of the real nodes, in another state."""
     line = NODES.splitlines()[1].replace("State=MIXED+DYNAMIC_NORM", f"State={state}")
-    return next(node_rows.parse(f"{line} Reason={reason} [root@1795446127]" if reason else line))
+    return next(node_rows.parse(f"{line} Reason={reason} [root@1795446127]" if reason else line, Unread()))
 
 
 def test_nodes_have_their_cpus_memory_gpus_and_node_set() -> None:
@@ -187,7 +188,7 @@ def test_ended_jobs_are_counted_and_have_no_series_of_their_own() -> None:
 
 def test_a_name_that_a_user_has_chosen_is_never_another_column() -> None:
     forged = "x RUNNING root physics" + " " * 40 + "7"
-    (job,) = job_rows.parse([job_line(Name=forged, State="PENDING")])
+    (job,) = job_rows.parse([job_line(Name=forged, State="PENDING")], Unread())
 
     assert (job.user, job.state) == ("alice", "PENDING")
 
@@ -195,14 +196,14 @@ def test_a_name_that_a_user_has_chosen_is_never_another_column() -> None:
 def test_a_name_with_line_ends_is_neither_another_job_nor_the_end_of_all_metrics() -> None:
     rows = b"".join([job_line(Name="a\n8 root\nx"), job_line(JobID="9")]).splitlines(keepends=True)
 
-    assert [(row.job_id, row.name) for row in job_rows.parse(rows)] == [("7", "a"), ("9", "a b=c|d")]
+    assert [(row.job_id, row.name) for row in job_rows.parse(rows, Unread())] == [("7", "a"), ("9", "a b=c|d")]
 
 
 @pytest.mark.parametrize("account", ["a\nb", "\n", "\n7", "\n7           root   physics"])
 def test_an_account_with_line_ends_is_neither_another_job_nor_the_end_of_all_metrics(account: str) -> None:
     rows = b"".join([job_line(JobID="8", Account=account), job_line(JobID="9")]).splitlines(keepends=True)
 
-    assert [row.job_id for row in job_rows.parse(rows)] == ["9"]
+    assert [row.job_id for row in job_rows.parse(rows, Unread())] == ["9"]
 
 
 def test_slurmctld_s_own_figures_are_those_of_sdiag() -> None:
@@ -247,7 +248,8 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
     made = {(name, tuple(sorted(key for key, _ in labels))) for name, labels in values}
     assert made <= {(name, tuple(sorted(metric.labels))) for name, metric in METRICS.items()}
     never = {name for name in METRICS if name not in {each for each, _ in made}}
-    optional = ("slurm_long_check_", "slurm_exporter_node_condition", "slurm_health_replace_machine")
+    at_faults = ("slurm_health_replace_machine", "slurm_exporter_unread_values")
+    optional = ("slurm_long_check_", "slurm_exporter_node_condition", *at_faults)
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}
 
 
@@ -266,5 +268,5 @@ def test_host_lists_are_unfolded(hostlist: str, names: list[str]) -> None:
 
 def test_garbage_is_a_failure_of_the_call() -> None:
     with pytest.raises(ValueError, match="Expecting"):
-        scheduler_samples.parse("no json")
-    assert [*node_rows.parse("No nodes in the system")] == []
+        scheduler_samples.parse("no json", Unread())
+    assert [*node_rows.parse("No nodes in the system", Unread())] == []

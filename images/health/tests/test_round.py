@@ -417,9 +417,10 @@ SHOWN = """NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1
 """
 
 
-def test_an_answer_of_scontrol_is_read_with_its_reason_and_findings() -> None:
-    reason = "health gpu_count: 7, allowed 8"
-    assert parse_node(SHOWN) == NodeState("IDLE+DRAIN+DYNAMIC_NORM", reason, "health:clock")
+@pytest.mark.parametrize("user", ["root", "jane@ad.example.com"])
+def test_an_answer_of_scontrol_is_read_with_its_reason_and_findings(user: str) -> None:
+    shown, reason = SHOWN.replace("root@", f"{user}@"), "health gpu_count: 7, allowed 8"
+    assert parse_node(shown) == NodeState("IDLE+DRAIN+DYNAMIC_NORM", reason, "health:clock")
 
 
 @pytest.fixture
