@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DUMPS
+from soperator_pulumi.policy.admin_rights import ADMIN_RIGHTS
 from soperator_pulumi.policy.alert_rules import ALERT_RULES
 from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
@@ -38,6 +39,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     PRIVILEGED_PODS,
     HOST_PATHS,
     SERVICE_ACCOUNT_TOKENS,
+    ADMIN_RIGHTS,
     PINNED_IMAGES,
     PINNED_CHARTS,
     PRIVILEGED_NAMESPACES,

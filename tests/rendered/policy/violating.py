@@ -201,6 +201,24 @@ def a_namespace_of_privileged_pods() -> None:
     kubernetes.core.v1.Namespace("agents", metadata={"name": "agents", "labels": labels})
 
 
+def an_admin() -> None:
+    """A ServiceAccount that reads all Secrets, by a wildcard."""
+    rbac: Any = kubernetes.rbac.v1
+    rules: Any = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get"]},
+    ]
+    metadata = {"name": "web", "labels": LABELS}
+    kubernetes.core.v1.ServiceAccount("web", metadata=named("web"))
+    rbac.ClusterRole("web", metadata=metadata, rules=rules)
+    rbac.ClusterRoleBinding(
+        "web",
+        metadata=metadata,
+        role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "web"},
+        subjects=[{"kind": "ServiceAccount", "name": "web", "namespace": "shop"}],
+    )
+
+
 PROFILE = {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}
 
 WAYS_ROUND: dict[str, tuple[str, Callable[[], object]]] = {
@@ -223,6 +241,7 @@ VIOLATING: dict[str, Violating] = {
         a_cluster(jail={"submounts": [{"path": "/mnt/local", "host_path": "/mnt/nvme", "roles": ["worker"]}]})
     ),
     "service-account-tokens": Violating(closed_web(pod={"serviceAccountName": None})),
+    "admin-rights": Violating(an_admin),
     "pinned-images": Violating(a_cluster(images={**IMAGES, "worker": "registry.example/worker:latest"})),
     "pinned-charts": Violating(a_chart_of_any_version),
     "privileged-namespaces": Violating(a_namespace_of_privileged_pods),
