@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.patches import objects_and_patches
 from soperator_pulumi.policy.selectors import selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
 from soperator_pulumi.policy.view import ResourceView
@@ -66,11 +66,7 @@ _GROUPS = {_EVERY_ACCOUNT, "system:authenticated", "system:unauthenticated", "sy
 
 
 def _admins(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    objects = [
-        resource
-        for resource in (*patched(resources), *(patch for patch in resources if patch.is_patch))
-        if resource.is_kubernetes
-    ]
+    objects = objects_and_patches(resources)
     namespaces = {"default", *(str(resource.namespace) for resource in objects)}
     namespaces |= {
         str(look(resource.props, "metadata", "name")) for resource in objects if resource.kind == "Namespace"
@@ -109,17 +105,17 @@ def _is_account(subject: object, namespace: str, namespaces: set[str]) -> bool:
     if UNKNOWN in (kind, name, given):
         return True
     if kind == "ServiceAccount":
-        return (given or namespace) in namespaces
+        return str(given or namespace) in namespaces
     if kind == "User":
         return str(name).rpartition(":")[0] in {f"system:serviceaccount:{own}" for own in namespaces}
-    return name in _GROUPS | {f"{_EVERY_ACCOUNT}:{own}" for own in namespaces}
+    return str(name) in _GROUPS | {f"{_EVERY_ACCOUNT}:{own}" for own in namespaces}
 
 
 def _rules(
-    kind: str, name: object, namespace: object, roles: Sequence[ResourceView], done: set[object]
+    kind: str, name: object, namespace: object, roles: Sequence[ResourceView], done: set[str]
 ) -> Iterator[object]:
     """Yield the rules of a role, with those of Kubernetes and those that it collects from others by labels."""
-    if name in (None, UNKNOWN) or name in done:
+    if not isinstance(name, str) or name in done:
         return
     done.add(name)
     own = [role for role in roles if role.kind == kind and look(role.props, "metadata", "name") == name]
@@ -130,13 +126,13 @@ def _rules(
         yield from [UNKNOWN] if rules is UNKNOWN else listed(rules)
     if kind == "Role":
         return
-    yield from _BUILT_IN.get(str(name), ())
+    yield from _BUILT_IN.get(name, ())
     selectors = [
         selector for role in own for selector in listed(look(role.props, "aggregationRule", "clusterRoleSelectors"))
     ]
     if name in _AGGREGATED:
         selectors.append({"matchLabels": {f"{_API}/aggregate-to-{name}": "true"}})
-        yield from _rules(kind, _AGGREGATED[str(name)], namespace, roles, done)
+        yield from _rules(kind, _AGGREGATED[name], namespace, roles, done)
     for role in roles:
         if role.kind == kind and any(selects(selector, role.labels) for selector in selectors):
             yield from _rules(kind, look(role.props, "metadata", "name"), namespace, roles, done)

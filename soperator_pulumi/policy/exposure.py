@@ -22,10 +22,10 @@ _PODS, _EGRESS = ("spec", "podSelector"), ("spec", "egress")
 
 _EVERYTHING = "opens at least half of the internet together with at least half of a private range"
 
-_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
 
-_INTERNAL = {
+INTERNAL_BALANCER = {
     "cloud.google.com/load-balancer-type": "internal",
     "networking.gke.io/load-balancer-type": "internal",
     "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type": "intranet",
@@ -69,26 +69,26 @@ def _open_service(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
-    if _is_internal(mapped(look(resource.props, "metadata", "annotations"))):
+    if is_internal(mapped(look(resource.props, "metadata", "annotations"))):
         return
     path = ("spec", "loadBalancerSourceRanges")
     ranges = look(resource.props, *path)
     cidrs: list[tuple[Path, object]] = [((*path, index), cidr) for index, cidr in enumerate(listed(ranges))]
     for key, text in mapped(look(resource.props, "metadata", "annotations")).items():
-        if key == _RANGES and not cidrs:  # the specification has priority
+        if key == SOURCE_RANGES and not cidrs:  # the specification has priority
             where = ("metadata", "annotations", key)
             cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
     if ranges is UNKNOWN:
         yield not_known(resource, path)
     elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
-    yield from _admitted(resource, path, cidrs)
+    yield from admitted(resource, path, cidrs)
 
 
-def _is_internal(annotations: Mapping[str, object]) -> bool:
+def is_internal(annotations: Mapping[str, object], internal: Mapping[str, str] = INTERNAL_BALANCER) -> bool:
     """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts."""
-    given = {key: str(annotations[key]).lower() for key in _INTERNAL.keys() & annotations.keys()}
-    return bool(given) and all(_INTERNAL[key] == value for key, value in given.items())
+    given = {key: str(annotations[key]).lower() for key in internal.keys() & annotations.keys()}
+    return bool(given) and all(internal[key] == value for key, value in given.items())
 
 
 def _is_wanted(resource: ResourceView, ranges: object) -> bool:
@@ -112,7 +112,7 @@ def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
             cidrs.append(((*where, number, "ipBlock", "cidr"), look(peer, "ipBlock", "cidr")))
             if _is_every_pod(peer):
                 yield Finding(resource, (*where, number, "namespaceSelector"), "admits the pods of all namespaces")
-    yield from _admitted(resource, path, cidrs)
+    yield from admitted(resource, path, cidrs)
 
 
 def _is_every_pod(peer: object) -> bool:
@@ -126,7 +126,7 @@ def _is_any(selector: object, labels: Mapping[str, str]) -> bool:
     return known and not look(selector, "matchLabels") and selects(selector, labels)
 
 
-def _admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
+def admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
     """Judge the ranges one by one, then all together: two halves make the whole."""
     yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
     networks = [(where, found) for where, cidr in cidrs if (found := network(cidr))]

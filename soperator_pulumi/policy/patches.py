@@ -17,6 +17,12 @@ def patched(resources: Sequence[ResourceView]) -> list[ResourceView]:
     return [_after(resource, patches) for resource in resources if not resource.is_patch]
 
 
+def objects_and_patches(resources: Sequence[ResourceView]) -> list[ResourceView]:
+    """Return the Kubernetes objects after all patches to them, then the patches, which may be to objects elsewhere."""
+    patches = [resource for resource in resources if resource.is_patch]
+    return [resource for resource in (*patched(resources), *patches) if resource.is_kubernetes]
+
+
 def changes(patch: ResourceView, resource: ResourceView) -> bool:
     """Return True if a patch is to this object, or may be: a preview may not know the namespace yet."""
     spaces, names = (patch.namespace, resource.namespace), (_name(patch), _name(resource))

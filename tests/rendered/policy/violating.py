@@ -219,6 +219,13 @@ def an_admin() -> None:
     )
 
 
+def an_open_route() -> None:
+    a_cluster(rest={"tls": {"secret": "rest-certificate"}})()
+    backend = {"service": {"name": "rest", "port": {"number": 6820}}}
+    spec: Any = {"rules": [{"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}
+    kubernetes.networking.v1.Ingress("rest", metadata=named("rest", namespace="hpc"), spec=spec)
+
+
 PROFILE = {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}
 
 WAYS_ROUND: dict[str, tuple[str, Callable[[], object]]] = {
@@ -264,6 +271,7 @@ VIOLATING: dict[str, Violating] = {
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
     ),
+    "public-routes": Violating(an_open_route),
     "open-egress": Violating(a_cluster(network={})),
     "user-namespaces": Violating(a_cluster(jail={"isolation": {"user_namespaces": True}})),
     "names": Violating(a_config_map({"namespace": "shop", "labels": LABELS})),
