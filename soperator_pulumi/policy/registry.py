@@ -14,6 +14,7 @@ from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRE
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
+from soperator_pulumi.policy.grafana_access import ANONYMOUS_GRAFANA
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
 from soperator_pulumi.policy.naming import LABELS, NAMES
@@ -62,6 +63,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     PUBLIC_LOGINS,
     PUBLIC_ROUTES,
     ENCRYPTED_REST,
+    ANONYMOUS_GRAFANA,
     OPEN_EGRESS,
     USER_NAMESPACES,
     NAMES,

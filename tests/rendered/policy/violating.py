@@ -190,6 +190,17 @@ def a_driver_that_upgrades() -> None:
     )
 
 
+def a_grafana_for_all() -> None:
+    options = {"auth.anonymous": {"enabled": True, "org_role": "Admin"}}
+    kubernetes.helm.v3.Release(
+        "monitoring",
+        name="monitoring",
+        chart="kube-prometheus-stack",
+        version="88.6.1",
+        values={"grafana": {"grafana.ini": options}},
+    )
+
+
 def a_chart_of_any_version() -> None:
     chart = kubernetes.helm.v3.RepositoryOptsArgs(repo="https://charts.example")
     args = kubernetes.helm.v3.ReleaseArgs(chart="monitoring", repository_opts=chart, version=">=1.2")
@@ -272,6 +283,7 @@ VIOLATING: dict[str, Violating] = {
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
     ),
     "public-routes": Violating(an_open_route),
+    "anonymous-grafana": Violating(a_grafana_for_all),
     "open-egress": Violating(a_cluster(network={})),
     "user-namespaces": Violating(a_cluster(jail={"isolation": {"user_namespaces": True}})),
     "names": Violating(a_config_map({"namespace": "shop", "labels": LABELS})),
