@@ -270,15 +270,12 @@ class DrainRun:
         Raises:
             DrainError: the time of a policy is up, or something depends on a node; all nodes are undrained.
         """
-        now, names = self._context.clock.now(), self.names
-        about = {job.reference for job in snapshot.jobs if job.node_names & names or job.required_nodes & names}
-        snapshot = replace(snapshot, jobs=tuple(job for job in snapshot.jobs if job.reference in about))
-        if not self._others and shared(self._leaving, snapshot):
+        now, jobs = self._context.clock.now(), JobsOfNodes(snapshot.jobs)
+        if not self._others and shared(self._leaving, replace(snapshot, jobs=jobs.of(self.names))):
             try:
                 self._others = self._context.policies()
             except KubernetesError as error:  # unknown policies requeue and cancel no jobs; the next look asks again
                 self._context.report(f"cannot read the drain policies of other node sets yet: {error}")
-        jobs = JobsOfNodes(snapshot.jobs)
         plans = []
         for batch in self._batches:
             planned = plan(
