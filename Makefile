@@ -13,7 +13,7 @@ endef
 NL = nl="$$(printf '\n.')"; nl="$${nl%.}"
 COMMAND = '$(subst $(NEWLINE),'"$$nl"',$(subst ','\'',$(value CMD)))'
 .DEFAULT_GOAL := help
-.PHONY: help up preview preflight review rendered-review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs dist lock
+.PHONY: help up preview preflight review rendered-review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs site pictures dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 13
@@ -87,6 +87,12 @@ format: .venv/.installed  ## format the sources
 
 docs: .venv/.installed  ## regenerate what is written from the sources: reference pages, the typed arguments
 	@$(PYTHON) -m tools.docs
+
+site: .venv/.installed  ## build the pages and the Python API as a site with search: make site DIR=site
+	@$(PYTHON) -m tools.site $(if $(DIR),--folder '$(DIR)')
+
+pictures:  ## draw the diagrams of docs/pictures again, by Graphviz (apt-get install graphviz)
+	@for source in docs/pictures/*.dot; do dot -Tsvg -o "$${source%.dot}.svg" "$$source" || exit 1; done
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
 	@$(PYTHON) -m tools.dist

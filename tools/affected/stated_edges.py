@@ -39,7 +39,8 @@ USED = {
     "tests/rendered/stacks/test_files.py": _STACKS,
     "tests/unit/tools/test_render.py": _STACKS,
     "tests/unit/tools/test_deployed_clusters.py": ("Makefile",),
-    "tools/docs/api_page.py": ("soperator_pulumi",),  # reads the package, without an import
+    "tests/unit/test_public_interface.py": ("soperator_pulumi",),  # reads the package, without an import
+    "tools/site/__main__.py": ("soperator_pulumi", "docs", "tools/site/conf.py"),  # names them for Sphinx
     "tools/docs/health_faults.py": ("images/health",),  # runs the tests there for their tables
 }
 """Uses of a file that its code does not show: programs that an engine runs, images that pods run.

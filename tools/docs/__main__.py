@@ -1,7 +1,6 @@
 """`make docs`: writes all pages and modules that are made of the sources."""
 
 from tools.docs import (
-    api_page,
     configuration_page,
     health_page,
     hooks_page,
@@ -25,7 +24,6 @@ _WRITTEN = (
     monitoring_page,
     policies_page,
     storage_page,
-    api_page,
 )
 
 for written in _WRITTEN:
