@@ -17,7 +17,15 @@ _OF_GPU_OPERATOR = ("values", "driver")
 https://github.com/NVIDIA/gpu-operator/blob/main/deployments/gpu-operator/values.yaml."""
 
 
+_SUBSCRIPTION = "operators.coreos.com/"
+"""Group of Subscriptions, by which OpenShift's Operator Lifecycle Manager installs an operator and its upgrades:
+https://olm.operatorframework.io/docs/concepts/crds/subscription/#manually-approving-upgrades-via-subscriptions."""
+
+_LOADS_DRIVERS = re.compile(r"(gpu|network)-operator")
+
+
 def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    yield from _approved(resource)
     if not (resource.is_chart or resource.is_custom):
         return
     drivers = dict(_drivers(resource.props, ()))
@@ -32,6 +40,20 @@ def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySett
         elif given is not None or path == _OF_GPU_OPERATOR:
             missing = "missing, and true by the chart's default: " if given is None else ""
             yield Finding(resource, where, f"{missing}a new driver evicts pods, slurmd's among them, while jobs run")
+
+
+def _approved(resource: ResourceView) -> Iterator[Finding]:
+    """Yield the approval of a Subscription that upgrades an operator, and so its drivers, without a person."""
+    name = look(resource.props, "spec", "name")
+    is_subscription = resource.kind == "Subscription" and f":{_SUBSCRIPTION}" in resource.type
+    if not is_subscription or not (name is UNKNOWN or _LOADS_DRIVERS.search(str(name))):
+        return
+    given, where = look(resource.props, "spec", "installPlanApproval"), ("spec", "installPlanApproval")
+    if given is UNKNOWN or (name is UNKNOWN and given != "Manual"):
+        yield not_known(resource, where)
+    elif given != "Manual":
+        missing = "" if given else "missing, and Automatic by default: "
+        yield Finding(resource, where, f"{missing}a new operator brings a new driver, which evicts pods while jobs run")
 
 
 def _drivers(value: object, path: Path) -> Iterator[tuple[Path, object]]:
@@ -60,8 +82,10 @@ DRIVER_UPGRADES = ResourcePolicy(
     name="driver-upgrades",
     description="No operator changes the driver of a machine on its own.",
     violated_by="`gpu_operator.values.driver.upgradePolicy.autoUpgrade: true`; the chart gpu-operator without "
-    "`autoUpgrade: false`; a ClusterPolicy, NVIDIADriver or NicClusterPolicy with `autoUpgrade: true`",
-    cure="Set upgradePolicy.autoUpgrade to false, and recreate the nodes for a new driver: docs/platform.md.",
+    "`autoUpgrade: false`; a ClusterPolicy, NVIDIADriver or NicClusterPolicy with `autoUpgrade: true`; a Subscription "
+    "of such an operator without `installPlanApproval: Manual`",
+    cure="Set upgradePolicy.autoUpgrade to false and a Subscription's installPlanApproval to Manual, and recreate the "
+    "nodes for a new driver: docs/platform.md.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("jobs", "availability"),

@@ -11,13 +11,22 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look
+from soperator_pulumi.policy.patches import objects_and_patches
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
 from soperator_pulumi.policy.view import ResourceView
+
+DISPOSABLE_ANNOTATION = "soperator-pulumi/disposable-because"
+"""Annotation that holds the reason why the data of a claim may be lost. On claims of clusters it has no effect."""
 
 
 def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     yield from _deleted_with(resource)
     if not _holds_data(resource):
+        return
+    reason = None if resource.is_ours else look(resource.props, "metadata", "annotations", DISPOSABLE_ANNOTATION)
+    if reason is UNKNOWN and not resource.protect:
+        yield not_known(resource, ("protect",))
+    if reason is UNKNOWN or str(reason or "").strip():
         return
     if not resource.protect:
         yield Finding(resource, ("protect",), "got false, needs true: an update or a destroy may delete the data")
@@ -54,7 +63,8 @@ KEPT_DATA = ResourcePolicy(
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
     violated_by="`storage.keep: false`; a PersistentVolumeClaim without `protect` and `retain_on_delete`; "
     "a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
-    cure="Set storage.keep to true; for your own claim, set both options in the program.",
+    cure="Set storage.keep to true; for your own claim, set both options in the program, or say in its annotation "
+    f"{DISPOSABLE_ANNOTATION} why its data may be lost.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("data",),
@@ -82,8 +92,7 @@ def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
 
 def _claims(resource: ResourceView) -> bool:
     """Return True for a claim, and for a StatefulSet that creates claims."""
-    templates = look(resource.props, "spec", "volumeClaimTemplates")
-    return resource.is_kubernetes and (resource.kind == "PersistentVolumeClaim" or bool(templates))
+    return resource.is_kubernetes and (resource.kind == "PersistentVolumeClaim" or bool(_templates(resource)))
 
 
 KEPT_NAMESPACES = StackPolicy(
@@ -95,4 +104,38 @@ KEPT_NAMESPACES = StackPolicy(
     severity=PolicySeverity.CRITICAL,
     tags=("data",),
     check=_holders,
+)
+
+
+def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    objects = objects_and_patches(resources)
+    used: dict[object, ResourceView] = {}
+    for resource in objects:
+        claimed = [resource.props] if resource.kind == "PersistentVolumeClaim" else _templates(resource)
+        used |= {name: resource for claim in claimed if (name := look(claim, "spec", "storageClassName"))}
+    for resource in objects:
+        user = used.get(look(resource.props, "metadata", "name"))
+        if resource.kind != "StorageClass" or not user:
+            continue
+        given, where = look(resource.props, "reclaimPolicy"), ("reclaimPolicy",)
+        if given is UNKNOWN:
+            yield not_known(resource, where)
+        elif given != "Retain":
+            got = f'got "{given}"' if given else "missing, and Delete by default"
+            yield Finding(resource, where, f'{got}, needs "Retain": volumes of {user.name} go with their claims')
+
+
+def _templates(resource: ResourceView) -> Sequence[object]:
+    return listed(look(resource.props, "spec", "volumeClaimTemplates"))
+
+
+KEPT_VOLUMES = StackPolicy(
+    name="kept-volumes",
+    description="A StorageClass of the stack keeps the volumes of the stack's claims after a claim is deleted.",
+    violated_by="a StorageClass without `reclaimPolicy: Retain` whose name is in a PersistentVolumeClaim of the stack",
+    cure="Give the claims a StorageClass with reclaimPolicy Retain: a new one, as Kubernetes changes none.",
+    levels=levels("disabled", "advisory", "advisory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("data",),
+    check=_classes,
 )

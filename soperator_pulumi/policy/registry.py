@@ -15,7 +15,7 @@ from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
 from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.grafana_access import ANONYMOUS_GRAFANA
-from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
+from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
 from soperator_pulumi.policy.naming import LABELS, NAMES
 from soperator_pulumi.policy.nodes_in_service import NODES_IN_SERVICE
@@ -49,6 +49,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     MARKED_SECRETS,
     KEPT_DATA,
     KEPT_NAMESPACES,
+    KEPT_VOLUMES,
     ACCOUNTING,
     ACCOUNTING_DUMPS,
     LOGIN_REPLICAS,

@@ -127,6 +127,14 @@ def claims_in_a_namespace() -> None:
     kubernetes.core.v1.PersistentVolumeClaim("data", metadata=named("data"), opts=kept)
 
 
+def a_class_that_deletes() -> None:
+    kept = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+    kubernetes.storage.v1.StorageClass("fast", metadata={"name": "fast", "labels": LABELS}, provisioner="csi.example")
+    kubernetes.core.v1.PersistentVolumeClaim(
+        "data", metadata=named("data"), spec={"storageClassName": "fast", "accessModes": ["ReadWriteMany"]}, opts=kept
+    )
+
+
 GPUS = {"resources": {"limits": {"nvidia.com/gpu": "4", "memory": "8Gi"}}}
 
 
@@ -267,6 +275,7 @@ VIOLATING: dict[str, Violating] = {
     "marked-secrets": Violating(lambda: kubernetes.Provider("other", kubeconfig=CREDENTIALS)),
     "kept-data": Violating(a_cluster(storage={"keep": False})),
     "kept-namespaces": Violating(claims_in_a_namespace),
+    "kept-volumes": Violating(a_class_that_deletes),
     "encrypted-rest": Violating(a_cluster(rest={})),
     "accounting": Violating(a_cluster(accounting="none")),
     "accounting-dumps": Violating(a_cluster(accounting={})),

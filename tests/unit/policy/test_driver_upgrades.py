@@ -100,3 +100,18 @@ def test_a_switch_that_a_preview_does_not_know_is_judged_by_the_deployment() -> 
 
 def test_other_resources_may_have_a_policy_of_that_name() -> None:
     assert paths(DRIVER_UPGRADES, an_object("core/v1:ConfigMap", {"data": upgrading("true")})) == []
+
+
+@pytest.mark.parametrize("operator", ["gpu-operator-certified", "nvidia-network-operator"])
+def test_a_subscription_upgrades_no_operator_of_drivers_without_approval(operator: str) -> None:
+    def subscription(approval: object, name: object = operator) -> Any:
+        spec = {"name": name, "installPlanApproval": approval}
+        return an_object("operators.coreos.com/v1alpha1:Subscription", {"spec": spec})
+
+    where = ["spec.installPlanApproval"]
+    assert paths(DRIVER_UPGRADES, subscription("Automatic")) == where
+    assert paths(DRIVER_UPGRADES, subscription(None)) == where, "the default is Automatic"
+    assert paths(DRIVER_UPGRADES, subscription("Manual")) == []
+    assert paths(DRIVER_UPGRADES, subscription("Automatic", "cert-manager")) == []
+    assert paths(DRIVER_UPGRADES, subscription(UNKNOWN), unknown=True) == where
+    assert paths(DRIVER_UPGRADES, subscription("Manual", UNKNOWN), unknown=True) == []

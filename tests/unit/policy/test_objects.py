@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.credentials import SECRETS_IN_SECRETS
-from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES
+from soperator_pulumi.policy.kept_data import DISPOSABLE_ANNOTATION, KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.manifest_groups import opened
 from soperator_pulumi.policy.naming import LABELS, NAMES, LabelSettings
 from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, below, paths
@@ -152,3 +152,34 @@ def test_a_namespace_with_claims_of_a_stateful_set_is_protected() -> None:
     )
     namespace = an_object("core/v1:Namespace", {"metadata": {"name": "shop"}})
     assert paths(KEPT_NAMESPACES, store, namespace) == ["protect"]
+
+
+def test_a_claim_whose_data_may_be_lost_says_why() -> None:
+    def cache(annotations: Any) -> ResourceView:
+        return an_object("core/v1:PersistentVolumeClaim", {"metadata": {"name": "cache", "annotations": annotations}})
+
+    reason = cache({DISPOSABLE_ANNOTATION: "images are pulled again"})
+    assert paths(KEPT_DATA, reason) == []
+    assert paths(KEPT_DATA, below("Jail", reason)) == ["protect"], "never a claim of a cluster"
+    assert paths(KEPT_DATA, cache({DISPOSABLE_ANNOTATION: " "})) == ["protect"]
+    assert paths(KEPT_DATA, cache(UNKNOWN), unknown=True) == ["protect"]
+
+
+def storage_class(policy: Any = None, name: str = "fast") -> ResourceView:
+    return an_object("storage.k8s.io/v1:StorageClass", {"metadata": {"name": name}, "reclaimPolicy": policy}, "class")
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        an_object("core/v1:PersistentVolumeClaim", {"spec": {"storageClassName": "fast"}}),
+        an_object("apps/v1:StatefulSet", {"spec": {"volumeClaimTemplates": [{"spec": {"storageClassName": "fast"}}]}}),
+    ],
+    ids=["a claim", "claims of a StatefulSet"],
+)
+def test_a_class_keeps_the_volumes_of_the_stacks_claims(user: ResourceView) -> None:
+    assert paths(KEPT_VOLUMES, user, storage_class()) == ["reclaimPolicy"], "Kubernetes' default is Delete"
+    assert paths(KEPT_VOLUMES, storage_class("Delete"), user) == ["reclaimPolicy"]
+    assert paths(KEPT_VOLUMES, user, storage_class("Retain")) == []
+    assert paths(KEPT_VOLUMES, user, storage_class("Delete", "other")) == []
+    assert paths(KEPT_VOLUMES, user, storage_class(UNKNOWN), unknown=True) == ["reclaimPolicy"]
