@@ -130,9 +130,8 @@ def claims_in_a_namespace() -> None:
 def a_class_that_deletes() -> None:
     kept = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
     kubernetes.storage.v1.StorageClass("fast", metadata={"name": "fast", "labels": LABELS}, provisioner="csi.example")
-    kubernetes.core.v1.PersistentVolumeClaim(
-        "data", metadata=named("data"), spec={"storageClassName": "fast", "accessModes": ["ReadWriteMany"]}, opts=kept
-    )
+    spec: Any = {"storageClassName": "fast", "accessModes": ["ReadWriteMany"]}
+    kubernetes.core.v1.PersistentVolumeClaim("data", metadata=named("data"), spec=spec, opts=kept)
 
 
 GPUS = {"resources": {"limits": {"nvidia.com/gpu": "4", "memory": "8Gi"}}}
