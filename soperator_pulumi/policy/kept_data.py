@@ -109,12 +109,14 @@ KEPT_NAMESPACES = StackPolicy(
 
 def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = objects_and_patches(resources)
-    used: dict[object, ResourceView] = {}
+    used: dict[str, ResourceView] = {}
     for resource in objects:
-        claimed = [resource.props] if resource.kind == "PersistentVolumeClaim" else _templates(resource)
-        used |= {name: resource for claim in claimed if (name := look(claim, "spec", "storageClassName"))}
+        claims = [resource.props] if resource.kind == "PersistentVolumeClaim" else _templates(resource)
+        names = [look(claim, "spec", "storageClassName") for claim in claims]
+        used |= {name: resource for name in names if isinstance(name, str)}
     for resource in objects:
-        user = used.get(look(resource.props, "metadata", "name"))
+        name = look(resource.props, "metadata", "name")
+        user = used.get(name) if isinstance(name, str) else None
         if resource.kind != "StorageClass" or not user:
             continue
         given, where = look(resource.props, "reclaimPolicy"), ("reclaimPolicy",)

@@ -183,3 +183,9 @@ def test_a_class_keeps_the_volumes_of_the_stacks_claims(user: ResourceView) -> N
     assert paths(KEPT_VOLUMES, user, storage_class("Retain")) == []
     assert paths(KEPT_VOLUMES, user, storage_class("Delete", "other")) == []
     assert paths(KEPT_VOLUMES, user, storage_class(UNKNOWN), unknown=True) == ["reclaimPolicy"]
+
+
+def test_a_class_without_a_name_keeps_no_claim_without_a_class() -> None:
+    claim_without_class = an_object("core/v1:PersistentVolumeClaim", {"spec": {}})
+    unnamed = an_object("storage.k8s.io/v1:StorageClass", {"metadata": {}})
+    assert paths(KEPT_VOLUMES, claim_without_class, unnamed) == []
