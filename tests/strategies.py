@@ -1,6 +1,7 @@
 """Valid descriptions of clusters for property tests, as a user writes them and as models."""
 
 import base64
+import math
 from typing import Any
 
 from hypothesis import strategies as st
@@ -143,6 +144,17 @@ _DEVICES = {
 }
 
 
+def _with_its_layout(node_set: Data) -> Data:
+    """Return a node set with the CPUs of its layout, if it has one."""
+    layout = node_set.pop("layout", None)
+    return {**node_set, **layout, "cpus": math.prod(layout.values())} if layout else node_set
+
+
+_LAYOUTS = st.fixed_dictionaries(
+    {"sockets": st.integers(1, 8), "cores_per_socket": st.integers(1, 96), "threads_per_core": st.integers(1, 2)}
+)
+
+
 def _node_set(name: str) -> st.SearchStrategy[Data]:
     return st.fixed_dictionaries(
         {
@@ -164,10 +176,11 @@ def _node_set(name: str) -> st.SearchStrategy[Data]:
             "environment": st.just({"NCCL_DEBUG": "INFO", "NCCL_MIN_NCHANNELS": 4}),
             "nccl_topology": st.just('<system version="1"><cpu numaid="0"/></system>\n'),
             "lock_memory": st.booleans(),
+            "layout": _LAYOUTS,
             **_DEVICES,
             **_SCHEDULED,
         },
-    )
+    ).map(_with_its_layout)
 
 
 @st.composite

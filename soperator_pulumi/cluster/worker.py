@@ -93,7 +93,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         processes=node_set.process_limit,
         lock_memory=node_set.locks_memory,
         containers_mib=spec.containers.writes_mib if spec.containers else None,
-        gpus=start_arguments(node_set.gpus),
+        gpus=start_arguments(node_set.gpus, node_set.layout),
         environment=node_set.job_environment,
         verify_new_nodes=spec.health.verify_new_nodes,
     )

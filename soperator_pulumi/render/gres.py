@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.gpus import GpusSpec
-from soperator_pulumi.spec.node_set import NodeSetSpec
+from soperator_pulumi.spec.node_set import CpuLayout, NodeSetSpec
 
 
 def gres_types(spec: ClusterSpec) -> tuple[str, ...]:
@@ -33,20 +33,34 @@ def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
     if not with_gpus:
         return {}
     shares = {
-        "DefCpuPerGPU": min(each.cpus // count for each, count in with_gpus),
+        "DefCpuPerGPU": min(_whole_cores(each, each.cpus // count) for each, count in with_gpus),
         "DefMemPerGPU": min(each.scheduled_memory_mib // count for each, count in with_gpus),
     }
     # A share of 0 is none. With 1 in its place no job could have all GPUs of a node.
     return {name: str(share) for name, share in shares.items() if share}
 
 
-def start_arguments(gpus: GpusSpec | None) -> list[str]:
-    """Return what a pod must find at its start, as arguments of start.sh."""
+def start_arguments(gpus: GpusSpec | None, layout: CpuLayout | None = None) -> list[str]:
+    """Return what a pod must find at its start, as arguments of start.sh.
+
+    Args:
+        gpus: GPUs of the node set.
+        layout: CPUs of its machines. Default: not known, so that GPUs have no cores.
+    """
     if gpus is None:
         return []
     files = f"gpus={gpus.vendor.name.lower()}:{gpus.count}:{gpus.type or ''}"
     instances = [f"mig={profile}:{count}" for profile, count in sorted(gpus.mig.items())]
-    return [files, *instances, *([f"shards_per_gpu={gpus.shards_per_gpu}"] if gpus.shards_per_gpu else [])]
+    shards = [f"shards_per_gpu={gpus.shards_per_gpu}"] if gpus.shards_per_gpu else []
+    counted_in = [f"cpu_layout={layout.sockets}:{layout.cores_per_socket}"] if layout else []
+    sockets = [f"gpu_sockets={','.join(map(str, gpus.sockets))}"] if gpus.sockets else []
+    return [files, *instances, *shards, *counted_in, *sockets]
+
+
+def _whole_cores(node_set: NodeSetSpec, cpus: int) -> int:
+    """Return the CPUs of whole cores: Slurm rounds up what a job requests, and the last GPUs would have none."""
+    threads = node_set.layout.threads_per_core if node_set.layout else 1
+    return cpus // threads * threads
 
 
 def _all(spec: ClusterSpec) -> list[GpusSpec]:

@@ -107,7 +107,17 @@ def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
         raise ValueError(f"{node_set.name} is not a node set of {spec.name}")
     features = ",".join((node_set.name, *node_set.features))
     gres = f" Gres={node_set.gpus.gres}" if node_set.gpus else ""
-    return f"Feature={features} CPUs={node_set.cpus} RealMemory={node_set.scheduled_memory_mib}{gres}"
+    return (
+        f"Feature={features} CPUs={node_set.cpus}{_layout(node_set)} RealMemory={node_set.scheduled_memory_mib}{gres}"
+    )
+
+
+def _layout(node_set: NodeSetSpec) -> str:
+    """Return the sockets, cores and threads of a registration. Without them, every CPU is a socket for Slurm."""
+    if node_set.layout is None:
+        return ""
+    sockets, cores, threads = node_set.layout
+    return f" Sockets={sockets} CoresPerSocket={cores} ThreadsPerCore={threads}"
 
 
 def quoted(value: str) -> str:

@@ -188,6 +188,10 @@ class GpusArgs(TypedDict, total=False):
     `mixed` (`nvidia.com/mig-1g.10gb`), and types of GPUs in Slurm: `--gpus=1g.10gb:1`."""
     shards_per_gpu: int
     """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation between them. Default: none."""
+    sockets: Sequence[int]
+    """Socket that every whole GPU is attached to, counted from 0, in the order of the device files, such as `[0, 0, 0,
+    0, 1, 1, 1, 1]`. Set it if the machine hides it, as some virtual machines do. Needs `sockets` of the node set.
+    Default: read from the machine when a pod starts (docs/placement.md)."""
 
 
 class RdmaArgs(TypedDict):
@@ -282,6 +286,16 @@ class NodeSetArgs(ScheduledArgs):
     """Number of nodes. 0 keeps the node set, but without nodes. Default: 1."""
     cpus: int
     """CPUs of a node that Slurm schedules."""
+    sockets: NotRequired[int]
+    """Sockets of a machine, so that Slurm keeps tasks, their memory, and their GPUs on one: `lscpu` prints them. With
+    several NUMA nodes in a socket, give the number of NUMA nodes. Needs `cores_per_socket` and `threads_per_core`;
+    their product is `cpus`. Default: every CPU counts as a socket with one core, and tasks may straddle sockets
+    (docs/placement.md)."""
+    cores_per_socket: NotRequired[int]
+    """Cores of a socket. Default: see `sockets`."""
+    threads_per_core: NotRequired[int]
+    """CPUs of a core. Slurm gives whole cores to jobs. 1 on a machine with two threads in a core schedules one of them,
+    and leaves the other idle. Default: see `sockets`."""
     memory_gib: float
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
     for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""

@@ -62,6 +62,10 @@ class GpusSpec(Model):
     `mixed` (`nvidia.com/mig-1g.10gb`), and types of GPUs in Slurm: `--gpus=1g.10gb:1`."""
     shards_per_gpu: Annotated[int, whole(2, 1024)] | None = None
     """Jobs that may share a whole GPU by `--gres=shard:1`, without any isolation between them. Default: none."""
+    sockets: tuple[Annotated[int, whole(0, 1023)], ...] | None = None
+    """Socket that every whole GPU is attached to, counted from 0, in the order of the device files, such as
+    `[0, 0, 0, 0, 1, 1, 1, 1]`. Set it if the machine hides it, as some virtual machines do. Needs `sockets` of the node
+    set. Default: read from the machine when a pod starts (docs/placement.md)."""
 
     @property
     def vendor(self) -> Vendor:
@@ -132,6 +136,8 @@ def _own_problems(gpus: GpusSpec, path: str) -> Iterator[Problem]:
             "needs nodes with only whole GPUs: a MIG instance is a share already. Remove it, or declare the whole GPUs "
             "as a separate node set.",
         )
+    if known(gpus.count, gpus.mig, gpus.sockets) and gpus.sockets is not None:
+        yield from _socket_problems(gpus, gpus.sockets, f"{path}.sockets")
     if known(gpus.mig) and len(gpus.mig) > 1:
         yield Problem(
             f"{path}.mig",
@@ -142,6 +148,18 @@ def _own_problems(gpus: GpusSpec, path: str) -> Iterator[Problem]:
     if known(gpus.count, gpus.mig) and gpus.total > _MAX_FILES:
         yield Problem(
             path, f"{gpus.total} GPUs on a node; {_MAX_FILES} at most are allowed (gres.conf(5)). Lower them."
+        )
+
+
+def _socket_problems(gpus: GpusSpec, sockets: tuple[int, ...], path: str) -> Iterator[Problem]:
+    if gpus.mig:
+        yield Problem(
+            path, "needs nodes with only whole GPUs: sockets of MIG instances are read from the machine. Remove it."
+        )
+    elif len(sockets) != gpus.count:
+        yield Problem(
+            path,
+            f"got {len(sockets)} sockets for {gpus.count} GPUs (gpus.count). Give one for every GPU, such as [0, 1].",
         )
 
 

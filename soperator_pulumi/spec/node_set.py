@@ -1,8 +1,9 @@
 """Node sets: groups of equal worker pods, which are Slurm nodes."""
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, StrictBool
 
@@ -70,6 +71,14 @@ NodeSetName = Annotated[
 ]
 
 
+class CpuLayout(NamedTuple):
+    """Layout of a machine's CPUs, as Slurm counts them."""
+
+    sockets: int
+    cores_per_socket: int
+    threads_per_core: int
+
+
 class JobTokenSpec(Model):
     """A token of the pods' ServiceAccount, which jobs can read."""
 
@@ -90,6 +99,16 @@ class NodeSetSpec(UserPods, Devices):
     """Number of nodes. 0 keeps the node set, but without nodes."""
     cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
     """CPUs of a node that Slurm schedules."""
+    sockets: Annotated[int, whole(1, 1024, why="slurmd counts no more (xcpuinfo.c).")] | None = None
+    """Sockets of a machine, so that Slurm keeps tasks, their memory, and their GPUs on one: `lscpu` prints them. With
+    several NUMA nodes in a socket, give the number of NUMA nodes. Needs `cores_per_socket` and `threads_per_core`;
+    their product is `cpus`. Default: every CPU counts as a socket with one core, and tasks may straddle sockets
+    (docs/placement.md)."""
+    cores_per_socket: Annotated[int, whole(1, 65533)] | None = None
+    """Cores of a socket. Default: see `sockets`."""
+    threads_per_core: Annotated[int, whole(1, 64)] | None = None
+    """CPUs of a core. Slurm gives whole cores to jobs. 1 on a machine with two threads in a core schedules one of them,
+    and leaves the other idle. Default: see `sockets`."""
     memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
     for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
@@ -134,6 +153,13 @@ class NodeSetSpec(UserPods, Devices):
     """Drain of nodes before their pods are deleted."""
     rolling_update: RollingUpdateSpec = RollingUpdateSpec()
     """Recreation of nodes whose pods have changed."""
+
+    @property
+    def layout(self) -> CpuLayout | None:
+        """Sockets, cores, and threads of a machine, or None if they are not declared."""
+        if self.sockets is None or self.cores_per_socket is None or self.threads_per_core is None:
+            return None
+        return CpuLayout(self.sockets, self.cores_per_socket, self.threads_per_core)
 
     @property
     def locks_memory(self) -> bool:
@@ -185,6 +211,43 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
     for index, node_set in enumerate(node_sets):
         yield from _clashes_with_others(node_set, f"node_sets[{index}]", first_with)
     yield from _too_many(node_sets, max_nodes)
+
+
+def layout_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
+    """Yield layouts of CPUs that are incomplete, that are not those of `cpus`, or that have no socket of a GPU."""
+    for index, node_set in enumerate(node_sets):
+        path = f"node_sets[{index}]"
+        parts = {name: getattr(node_set, name) for name in CpuLayout._fields}
+        if not known(*parts.values()):
+            continue
+        given = [name for name, value in parts.items() if value is not None]
+        for name in [name for name in parts if given and name not in given]:
+            yield Problem(
+                f"{path}.{name}",
+                f"missing: Slurm needs {', '.join(CpuLayout._fields)} together, and only {', '.join(given)} is given. "
+                f"Add it, as `lscpu` on the machine prints it, or remove {', '.join(given)}.",
+            )
+        layout = node_set.layout
+        if layout and known(node_set.cpus) and math.prod(layout) != node_set.cpus:
+            yield Problem(
+                f"{path}.cpus",
+                f"got {node_set.cpus}, but {' * '.join(CpuLayout._fields)} is {' * '.join(map(str, layout))} = "
+                f"{math.prod(layout)}. Make them equal. Leave CPUs to the machine's daemons by pod_resources.",
+            )
+        if known(node_set.gpus) and node_set.gpus and known(node_set.gpus.sockets) and node_set.gpus.sockets:
+            yield from _sockets_of_gpus(node_set.gpus.sockets, layout, f"{path}.gpus.sockets")
+
+
+def _sockets_of_gpus(sockets: tuple[int, ...], layout: CpuLayout | None, path: str) -> Iterator[Problem]:
+    if layout is None:
+        names = ", ".join(CpuLayout._fields)
+        yield Problem(path, f"needs the layout of the machine's CPUs. Add {names} to the node set, or remove this.")
+    elif known(*sockets) and max(sockets) >= layout.sockets:
+        yield Problem(
+            path,
+            f"got socket {max(sockets)}, but the node set has {layout.sockets}, counted from 0. Lower it to at most "
+            f"{layout.sockets - 1}.",
+        )
 
 
 def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:

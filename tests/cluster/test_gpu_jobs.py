@@ -13,6 +13,7 @@ from tests.cluster.slurm import QUICK, Slurm, a_cluster, a_node_set, unique
 from tests.cluster.workers import said
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
+from tools import paths
 from tools.engine import DeployError
 
 pytestmark = pytest.mark.cluster
@@ -20,6 +21,12 @@ pytestmark = pytest.mark.cluster
 GPU, SLICED_GPU, SPARE_GPU = (f"nvidia.com/{kind}-of-jobs" for kind in ("gpu", "sliced-gpu", "spare-gpu"))
 COUNT = 4
 TOPOLOGY = '<system version="1"><cpu numaid="0"/></system>\n'
+
+SOCKETS = (0, 1, 0, 1)
+"""Sockets of the GPUs, not in the order in which Slurm would take these otherwise."""
+
+TWO_SOCKETS = {"sockets": 2, "cores_per_socket": 1, "threads_per_core": 1}
+ONE_SOCKET = {"sockets": 1, "cores_per_socket": 2, "threads_per_core": 1}
 
 BEFORE = ("controller-0", "cpu-0")
 """Pods that are there before the cluster has GPUs."""
@@ -64,11 +71,12 @@ def slurm(
         node_sets=[
             a_node_set(
                 "gpu",
-                gpus={"count": COUNT, "type": "h100", "resource": GPU},
+                gpus={"count": COUNT, "type": "h100", "resource": GPU, "sockets": SOCKETS},
+                **TWO_SOCKETS,
                 environment={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0 $(x)"},
                 nccl_topology=TOPOLOGY,
             ),
-            a_node_set("spare", partitions=["spare"], gpus={"count": 1, "resource": SPARE_GPU}),
+            a_node_set("spare", partitions=["spare"], gpus={"count": 1, "resource": SPARE_GPU}, **ONE_SOCKET),
             a_node_set("sliced", partitions=["sliced"], **of_sliced),
         ],
     )
@@ -171,6 +179,39 @@ def test_each_task_opens_its_own_gpu(slurm: Slurm) -> None:
     first, second = map(opened, of_tasks)
     assert len(first) == len(second) == 1
     assert first != second
+
+
+def test_a_node_registers_its_sockets_and_those_of_its_gpus(slurm: Slurm) -> None:
+    shown = {name: slurm.scontrol("show", "node", name).split() for name in ("gpu-0", "spare-0")}
+
+    assert {"Sockets=2", "CoresPerSocket=1", f"Gres=gpu:h100:{COUNT}(S:0-1)"} <= {*shown["gpu-0"]}
+    # Its pod finds no socket of a GPU that the driver does not list, and joins without.
+    assert {"Sockets=1", "CoresPerSocket=2", "Gres=gpu:1"} <= {*shown["spare-0"]}
+
+
+def test_a_job_has_the_cores_of_its_gpus_socket(slurm: Slurm) -> None:
+    """Cores are counted from the machine's first CPU. Without sockets, the first job would have the GPUs 0 and 1."""
+    meet = "touch $0; for i in $(seq 300); do [ -e $1 ] && break; sleep 0.2; done; [ -e $1 ]"
+    said = f"echo $SLURM_STEP_GPUS $(sed -n s/Cpus_allowed_list://p /proc/self/status); {meet}"
+    options = "--gpus=2 --mem=32M --gres-flags=enforce-binding"
+    jobs = [
+        f"srun {options} sh -c '{said}' {own} {other}" for own, other in (("near-a", "near-b"), ("near-b", "near-a"))
+    ]
+    printed = slurm.ssh(f"{jobs[0]} > first & {jobs[1]} > second; wait $!; cat first second").stdout
+
+    of_gpus = dict(line.split() for line in printed.splitlines())
+    assert of_gpus.keys() == {"0,2", "1,3"}
+    assert of_gpus["0,2"].partition(",")[0] in {"0", "0-1"}
+    assert of_gpus["0,2"] != of_gpus["1,3"]
+
+
+def test_the_command_of_the_page_prints_the_cpus_and_gpus_of_tasks(slurm: Slurm) -> None:
+    (command,) = re.findall(r"(?m)^srun .*$", (paths.ROOT / "docs/placement.md").read_text())
+    printed = slurm.ssh(command)
+
+    assert len(re.findall(r"(?m)^Cpus_allowed_list:\s+\d", printed.stdout)) == 2
+    assert len(re.findall(r"(?m)^GPUs: \d,\d$", printed.stdout)) == 2
+    assert len(re.findall(r"cpu[-_]bind", printed.stderr)) >= 2
 
 
 def test_more_gpus_than_nodes_have_are_refused(slurm: Slurm) -> None:

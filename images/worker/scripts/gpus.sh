@@ -55,3 +55,12 @@ node_gres() {
         echo "Name=shard Count=$3 File=$file"
     done
 }
+
+# Adds to the GPUs in the node's part of gres.conf the cores of their sockets: place_gpus SOCKETS:CORES SOCKET,...|''
+#
+# slurmd starts without them as well. Slurm then takes the GPUs of a node for equally near to all its cores.
+place_gpus() {
+    if (cd "$scripts" && python3 -B -m gpu_sockets "$SYS" "$PROC" "$1" "$2") < "$NODE_GRES" > "$NODE_GRES.placed"; then
+        mv "$NODE_GRES.placed" "$NODE_GRES"
+    fi
+}

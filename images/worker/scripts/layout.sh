@@ -18,3 +18,4 @@ PROC=/proc
 SERVICES=/run/slurm/services
 SHARED_MEMORY_DIR=/dev/shm
 SPOOL_DIR=/var/spool/slurmd
+SYS=/sys

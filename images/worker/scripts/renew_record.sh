@@ -1,18 +1,26 @@
 #!/bin/sh
 # Brings the record of a node to what slurmd is about to register with: renew_record.sh NODE CONF WEIGHT OURS
 #
-# A node that Slurm knows keeps CPUs, memory, GPUs, features and weight of its record, whatever its slurmd registers with
-# when it comes back (measured with 24.11). Features and weight can be changed in a record. For the others the record is
-# deleted before slurmd registers, which makes another.
+# A node that Slurm knows keeps CPUs and their layout, memory, GPUs, features and weight of its record, whatever its
+# slurmd registers with when it comes back (measured with 24.11). Features and weight can be changed in a record. For the
+# others the record is deleted before slurmd registers, which makes another.
 #
 # It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
 # would lose it. A node that is down as it did not respond is slurmctld's own finding, and over.
 set -eu
 . "${0%/*}/node_record.sh"
-node=$1 weight=$3 ours=$4
-features=${2#*Feature=} cpus=${2#*CPUs=} memory=${2#*RealMemory=}
-features=${features%% *} cpus=${cpus%% *} memory=${memory%% *} gres='(null)'
-case $2 in *" Gres="*) gres=${2#* Gres=} gres=${gres%% *} ;; esac
+node=$1 conf=" $2 " weight=$3 ours=$4
+
+# Prints a value of the record, or what slurmctld writes if the record has none: value KEY DEFAULT
+value() {
+    case $conf in
+        *" $1="*) rest=${conf#*" $1="} && echo "${rest%% *}" ;;
+        *) echo "$2" ;;
+    esac
+}
+features=$(value Feature '') cpus=$(value CPUs '') memory=$(value RealMemory '') gres=$(value Gres '(null)')
+# Without a layout every CPU is a socket.
+sockets=$(value Sockets "$cpus") cores=$(value CoresPerSocket 1) threads=$(value ThreadsPerCore 1)
 
 taken_out() {
     case $state in
@@ -45,7 +53,8 @@ has() {
 }
 
 until ask || unknown; do sleep 2; done
-if ! has CPUTot="$cpus" RealMemory="$memory" Gres="$gres"; then
+if ! has CPUTot="$cpus" Sockets="$sockets" CoresPerSocket="$cores" ThreadsPerCore="$threads" RealMemory="$memory" \
+    Gres="$gres"; then
     unknown || { ! taken_out && ! named && scontrol delete nodename="$node"; }
 elif ! has AvailableFeatures="$features" Weight="$weight"; then
     scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features"

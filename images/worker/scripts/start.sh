@@ -15,6 +15,8 @@
 #   gpus=VENDOR:COUNT:TYPE   whole GPUs of the node, without a type where it has none
 #   mig=PROFILE:COUNT        MIG instances of the node
 #   shards_per_gpu=N         shards of each whole GPU
+#   cpu_layout=SOCKETS:CORES_PER_SOCKET   sockets that the GPUs' cores are counted in
+#   gpu_sockets=SOCKET,...   socket of every GPU, in place of what the machine says
 #   environment=NAME=VALUE   a variable of jobs that have no value for it
 #   lock_memory              jobs lock memory without a limit; the container has SYS_RESOURCE until slurmd starts
 set -eu
@@ -27,7 +29,7 @@ scripts=${0%/*}
 
 other_version="images.worker is of another version than the program that made this pod. Name the image of its version."
 controller='' conf='' volumes='' binds='' own='' processes='' pod_start='' not_verified='' newcomer_seconds='' ours=''
-gpus='' mig='' shards='' containers='' lock_memory=false
+gpus='' mig='' shards='' cpu_layout='' gpu_sockets='' containers='' lock_memory=false
 mkdir -p "$JOB_FILES"
 : > "$JOB_FILES/environment"
 for argument; do
@@ -47,6 +49,8 @@ for argument; do
         gpus=*) gpus=$value ;;
         mig=*) mig=$value ;;
         shards_per_gpu=*) shards=$value ;;
+        cpu_layout=*) cpu_layout=$value ;;
+        gpu_sockets=*) gpu_sockets=$value ;;
         environment=*) printf '%s\n' "$value" >> "$JOB_FILES/environment" ;;
         lock_memory) lock_memory=true ;;
         *) echo "start.sh: unknown argument \"$argument\". $other_version" >&2 && exit 64 ;;
@@ -80,6 +84,7 @@ printf '%s\n' $own "$MESSAGE_QUEUES" > "$JAIL_OWN"
 
 echo "# Generic resources of this node, by its pod." > "$NODE_GRES"
 if [ -n "$gpus" ]; then node_gres "$gpus" "$mig" "$shards" >> "$NODE_GRES"; fi
+if [ -n "$cpu_layout" ]; then place_gpus "$cpu_layout" "$gpu_sockets"; fi
 
 # With slurm.constrain: none Slurm uses no cgroups, and starts without. The pod is the same, so that a change of the
 # setting reaches every slurmd by its configuration alone.

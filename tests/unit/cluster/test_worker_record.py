@@ -49,6 +49,27 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
 
 
 @pytest.mark.parametrize(
+    ("declared", "recorded", "changed"),
+    [
+        ((1, 2, 2), (1, 2, 2), False),
+        ((1, 2, 2), None, True),
+        ((1, 2, 2), (2, 1, 2), True),
+        (None, (1, 2, 2), True),
+        (None, None, False),
+    ],
+)
+def test_a_record_with_another_layout_of_the_cpus_is_deleted_before_slurmd_makes_it_anew(
+    worker: Worker, declared: tuple[int, int, int] | None, recorded: tuple[int, int, int] | None, *, changed: bool
+) -> None:
+    if declared:
+        layout = "Sockets={} CoresPerSocket={} ThreadsPerCore={}".format(*declared)
+        worker.conf = CONF.replace("CPUs=4", f"CPUs=4 {layout}")
+    worker.node("IDLE+DYNAMIC_NORM", layout=recorded)
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == (["delete nodename=cpu-4"] if changed else [])
+
+
+@pytest.mark.parametrize(
     ("state", "reason"),
     [
         ("IDLE+DRAIN", "disk is broken"),

@@ -143,7 +143,7 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
-    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES"}
+    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES", "SYS"}
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
     }

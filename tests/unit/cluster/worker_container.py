@@ -168,12 +168,15 @@ class Worker:
         features: str = "cpu,ib",
         weight: int = 3,
         gres: str = "(null)",
+        layout: tuple[int, int, int] | None = None,
     ) -> None:
+        sockets, cores, threads = layout or (cpus, 1, 1)
         self.write(
-            node=f"NodeName=cpu-4 Arch=x86_64\n   CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.1\n"
+            node=f"NodeName=cpu-4 Arch=x86_64 CoresPerSocket={cores}\n"
+            f"   CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.1\n"
             f"   AvailableFeatures={features}\n   ActiveFeatures={features}\n   Gres={gres}\n"
-            "   RealMemory=1024 AllocMem=0\n"
-            f"   State={state} ThreadsPerCore=1 TmpDisk=0 Weight={weight} Owner=N/A\n   Partitions=main \n"
+            f"   RealMemory=1024 AllocMem=0 FreeMem=900 Sockets={sockets} Boards=1\n"
+            f"   State={state} ThreadsPerCore={threads} TmpDisk=0 Weight={weight} Owner=N/A\n   Partitions=main \n"
         )
         if reason:
             with (self.root / "node").open("a") as node:

@@ -61,6 +61,9 @@ CLUSTERS: dict[str, dict[str, Any]] = {
             {
                 "name": "h100",
                 "cpus": 192,
+                "sockets": 2,
+                "cores_per_socket": 48,
+                "threads_per_core": 2,
                 "memory_gib": 1920,
                 "gpus": {"count": 8, "type": "h100"},
                 "rdma": {"resource": "rdma/hca_shared_devices_a"},

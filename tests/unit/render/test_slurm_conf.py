@@ -15,6 +15,7 @@ from soperator_pulumi.render.slurm_conf import MPI, node_conf, slurm_conf
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.render.slurmdbd_conf import client_conf, slurmdbd_conf
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster
+from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
@@ -134,6 +135,15 @@ def test_nodes_with_more_gpus_than_cpus_give_none_of_these_to_a_gpu() -> None:
     assert row["DefMemPerGPU"] == "240"
 
 
+@pytest.mark.parametrize(("threads", "share"), [(1, "23"), (2, "22")])
+def test_the_cpus_of_a_gpu_are_whole_cores_or_the_last_gpus_would_have_none(threads: int, share: str) -> None:
+    """Slurm gives a job of 23 CPUs 12 cores, and 8 such jobs 96 of the 92 cores."""
+    layout = {"sockets": 2, "cores_per_socket": 92 // threads, "threads_per_core": threads}
+    node_set = {"name": "gpu", "cpus": 184, "memory_gib": 64, "gpus": {"count": 8}, **layout}
+    row = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).rows("PartitionName")["main"]
+    assert row["DefCpuPerGPU"] == share
+
+
 def test_a_setting_of_memory_in_a_partitions_options_replaces_all_shares_of_memory() -> None:
     node_set = {"name": "gpu", "cpus": 8, "memory_gib": 8, "gpus": {"count": 4}}
     options = {"DefMemPerGPU": 100}
@@ -143,6 +153,11 @@ def test_a_setting_of_memory_in_a_partitions_options_replaces_all_shares_of_memo
     assert "DefMemPerCPU" not in row
 
 
+def _layout_of(node_set: NodeSetSpec) -> dict[str, str]:
+    names = ("Sockets", "CoresPerSocket", "ThreadsPerCore")
+    return dict(zip(names, map(str, node_set.layout), strict=True)) if node_set.layout else {}
+
+
 @given(cluster_specs())
 def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_schedules(spec: ClusterSpec) -> None:
     for node_set in spec.node_sets:
@@ -150,6 +165,7 @@ def test_nodes_register_with_their_set_as_first_feature_and_with_what_slurm_sche
         assert pairs == {
             "Feature": ",".join([node_set.name, *node_set.features]),
             "CPUs": str(node_set.cpus),
+            **_layout_of(node_set),
             "RealMemory": str(node_set.scheduled_memory_mib),
             **({"Gres": node_set.gpus.gres} if node_set.gpus else {}),
         }

@@ -1,0 +1,75 @@
+"""Layouts of a machine's CPUs in node sets: complete, equal to the CPUs, and with a socket for every GPU."""
+
+import pytest
+
+from soperator_pulumi.errors import SpecError
+from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.node_set import CpuLayout
+from tests.strategies import Data, a_cluster, a_spec
+
+LAYOUT: Data = {"sockets": 2, "cores_per_socket": 48, "threads_per_core": 2}
+
+
+def a_node_set(**changes: object) -> Data:
+    return {"name": "gpu", "cpus": 192, "memory_gib": 8, **LAYOUT, **changes}
+
+
+def problems_of(node_set: Data) -> dict[str, str]:
+    with pytest.raises(SpecError) as caught:
+        parse_cluster(a_cluster(node_sets=[node_set]))
+    return {each.path.removeprefix("node_sets[0]."): each.text for each in caught.value.problems}
+
+
+def test_a_layout_is_that_of_the_cpus() -> None:
+    (node_set,) = a_spec(node_sets=[a_node_set()]).node_sets
+
+    assert node_set.layout == CpuLayout(2, 48, 2)
+
+
+def test_a_node_set_without_sockets_has_no_layout() -> None:
+    (node_set,) = a_spec().node_sets
+
+    assert node_set.layout is None
+
+
+@pytest.mark.parametrize("missing", [{"sockets"}, {"threads_per_core"}, {"sockets", "cores_per_socket"}], ids=sorted)
+def test_every_missing_part_of_a_layout_is_named(missing: set[str]) -> None:
+    given = {key: value for key, value in a_node_set().items() if key not in missing}
+
+    found = problems_of(given)
+
+    assert found.keys() == missing
+    assert all("as `lscpu` on the machine prints it" in text for text in found.values())
+
+
+def test_cpus_that_are_not_those_of_the_layout_are_refused_with_the_product() -> None:
+    (text,) = (found := problems_of(a_node_set(cpus=184))).values()
+
+    assert found.keys() == {"cpus"}
+    assert "got 184, but sockets * cores_per_socket * threads_per_core is 2 * 48 * 2 = 192" in text
+    assert "pod_resources" in text
+
+
+def test_problems_of_a_layout_and_of_its_gpus_are_reported_together() -> None:
+    found = problems_of(a_node_set(cpus=184, gpus={"count": 2, "sockets": [0, 2]}))
+
+    assert found.keys() == {"cpus", "gpus.sockets"}
+    assert "got socket 2, but the node set has 2, counted from 0" in found["gpus.sockets"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"),
+    [
+        ({"count": 2, "sockets": [0]}, "got 1 sockets for 2 GPUs (gpus.count)"),
+        ({"count": 1, "sockets": []}, "got 0 sockets for 1 GPUs (gpus.count)"),
+        ({"mig": {"1g.10gb": 1}, "sockets": [0]}, "needs nodes with only whole GPUs"),
+    ],
+)
+def test_every_whole_gpu_has_its_socket(gpus: Data, words: str) -> None:
+    assert words in problems_of(a_node_set(gpus=gpus))["gpus.sockets"]
+
+
+def test_sockets_of_gpus_need_those_of_the_machine() -> None:
+    without = {"name": "gpu", "cpus": 4, "memory_gib": 8, "gpus": {"count": 1, "sockets": [0]}}
+
+    assert "Add sockets, cores_per_socket, threads_per_core to the node set" in problems_of(without)["gpus.sockets"]
