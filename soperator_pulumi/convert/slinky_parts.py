@@ -26,7 +26,7 @@ from soperator_pulumi.convert.required_values import (
 )
 from soperator_pulumi.convert.service_parts import put_service
 from soperator_pulumi.convert.slinky_rules import FILE, FILES
-from soperator_pulumi.convert.slurm_counterparts import entries, scheduled_cpus
+from soperator_pulumi.convert.slurm_counterparts import entries, put_layout, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import (
     Partition,
     place_partitions,
@@ -227,6 +227,7 @@ def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
     sizes = {key.lower(): (str(value), leaves) for key, value, leaves in given}
     if cpus := scheduled_cpus(sizes):
         _put_conf_size(work, item, "cpus", *cpus)
+        put_layout(work, item, sizes)
     memory, leaves = sizes.get("realmemory", ("", ()))
     if memory.isdecimal():
         _put_conf_size(work, item, "memory_gib", int(memory) / MIB_PER_GIB, leaves)
@@ -251,7 +252,9 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
     elif key.lower() == "gres":
         put_gres(work, item, value, leaves)
     else:
-        work.cannot(leaves, "a node here has CPUs, memory and features, and no other configuration")
+        work.cannot(
+            leaves, "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration"
+        )
 
 
 def _put_volumes(container: Section, pod: Section, pods: str, submounts: Submounts) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from soperator_pulumi.convert.conversion import Conversion, Placed
 from soperator_pulumi.convert.yaml_tree import Leaf
 from soperator_pulumi.spec.accounting import Enforce, StoredPart
+from soperator_pulumi.spec.node_set import CpuLayout
 
 _FACTORS = ("boards", "socketsperboard", "sockets", "corespersocket", "threadspercore")
 """Factors of a node's number of CPUs."""
@@ -50,11 +51,47 @@ def scheduled_cpus(given: Mapping[str, tuple[str, tuple[Leaf, ...]]]) -> tuple[i
     Args:
         given: Values with their leaves, by the settings in lower case.
     """
-    numbers = {key: int(value) for key, (value, _) in given.items() if key in COUNTS and value.isdecimal()}
+    numbers = _numbers(given)
     if not numbers:
         return None
     leaves = [leaf for key in numbers for leaf in given[key][1]]
     return numbers.get("cpus", math.prod(numbers[key] for key in _FACTORS if key in numbers)), leaves
+
+
+def put_layout(work: Conversion, item: dict[str, Any], given: Mapping[str, tuple[str, tuple[Leaf, ...]]]) -> None:
+    """Write the layout of a node's CPUs, if its settings give one of as many CPUs as Slurm schedules.
+
+    A missing factor is 1, and missing sockets are those that the CPUs fill. A node whose CPUs are its cores gives jobs
+    one thread of a core (slurm.conf(5), `CPUs`).
+
+    Args:
+        work: The conversion.
+        item: The node set, with its `cpus`.
+        given: Values with their leaves, by the settings in lower case.
+    """
+    numbers, cpus = _numbers(given), item["cpus"].value
+    factors = [key for key in _FACTORS if key in numbers]
+    if not {*factors} - {"boards"} or item["cpus"].to_add:
+        return
+    cores, threads = (numbers.get(key, 1) for key in ("corespersocket", "threadspercore"))
+    if "sockets" in numbers or "socketsperboard" in numbers or "cpus" not in numbers:
+        per_board = numbers.get("socketsperboard", numbers.get("sockets", 1))
+        sockets = numbers.get("boards", 1) * per_board
+    else:
+        sockets = cpus // max(1, cores * threads)
+    for layout in (CpuLayout(sockets, cores, threads), CpuLayout(sockets, cores, 1)):
+        if math.prod(layout) == cpus:
+            leaves = [leaf for key in factors for leaf in given[key][1]]
+            for key, value in layout._asdict().items():
+                how = (
+                    "the machine's sockets, cores, and threads, in the node's configuration" if key == "sockets" else ""
+                )
+                work.put(item, key, value, leaves, how)
+            return
+
+
+def _numbers(given: Mapping[str, tuple[str, tuple[Leaf, ...]]]) -> dict[str, int]:
+    return {key: int(value) for key, (value, _) in given.items() if key in COUNTS and value.isdecimal()}
 
 
 def counterpart_of(key: str) -> "Callable[[Conversion, object, Sequence[Leaf]], None] | None":

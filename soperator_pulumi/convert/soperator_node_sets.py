@@ -11,7 +11,7 @@ from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
-from soperator_pulumi.convert.slurm_counterparts import COUNTS, scheduled_cpus
+from soperator_pulumi.convert.slurm_counterparts import COUNTS, put_layout, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.user_pod_parts import metadata_rules, put_pairs
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
@@ -58,7 +58,8 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
     """Write the CPUs and memory that Slurm schedules, and those of the pod if they differ."""
     resources = spec.at("slurmd", "resources")
     pod_cpus, memory = resources.at("cpu"), resources.at("memory")
-    counted = _counted(work, item, spec.at("nodeConfig", "static"))
+    sizes = _sizes(work, item, spec.at("nodeConfig", "static"))
+    counted = scheduled_cpus(sizes)
     found = quantity(pod_cpus.plain())
     if counted is not None and counted[0] != found:
         product, parts = counted
@@ -69,6 +70,7 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
         work.put(item, "cpus", whole, [*pod_cpus.leaves(), *(counted[1] if counted else ())], how)
     else:
         work.require(item, "cpus", "CPUs of a node that Slurm schedules; the input has no slurmd.resources.cpu")
+    put_layout(work, item, sizes)
     amount = gib(memory.plain())
     if amount is None:
         work.require(item, "memory_gib", "memory of a node in GiB; the input has no slurmd.resources.memory")
@@ -79,10 +81,10 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
         put_resources(work, item, "limits", resources)
 
 
-def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[int, list[Leaf]] | None:
-    """Return the CPUs that a node's static configuration gives, with its parts; None if it gives none."""
+def _sizes(work: Conversion, item: dict[str, Any], static: Section) -> dict[str, tuple[str, tuple[Leaf, ...]]]:
+    """Return the numbers of CPUs in a node's static configuration, with their parts, and account for its rest."""
     if not static or not isinstance(static.tree, Leaf):
-        return None
+        return {}
     pairs = [setting for line in lines(static.text()) for setting in settings(line)]
     parts = work.split(static.tree, [pair.key for pair in pairs])
     numbers: dict[str, tuple[str, tuple[Leaf, ...]]] = {}
@@ -93,13 +95,13 @@ def _counted(work: Conversion, item: dict[str, Any], static: Section) -> tuple[i
             put_gres(work, item, pair.value, [part])
         else:
             work.cannot([part], _static_reason(pair.key))
-    return scheduled_cpus(numbers)
+    return numbers
 
 
 def _static_reason(key: str) -> str:
     if key in {"Feature", "State", "RealMemory"}:
         return "written by soperator itself, from other fields"
-    return "a node here has CPUs, memory and features, and no other configuration"
+    return "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration"
 
 
 def _put_app_armor(work: Conversion, place: Section) -> None:
@@ -156,7 +158,10 @@ NODE_SET_RULES: tuple[Rule, ...] = (
     ),
     *cannot("Slurm's topology is not supported yet", "topology.**"),
     *cannot("nodes here register without additional settings", "nodeConfig.dynamic"),
-    *cannot("a node here has CPUs, memory and features, and no other configuration", "nodeConfig.static"),
+    *cannot(
+        "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration",
+        "nodeConfig.static",
+    ),
     *cannot(WHY, "*.image.**"),
     *cannot("daemons take no environment from the spec", "slurmd.customEnv.**"),
     *cannot(

@@ -6,6 +6,7 @@ import pytest
 
 from soperator_pulumi.convert import Converted, Fate
 from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.node_set import CpuLayout
 from tests.unit.convert.conversions import completed, converted
 
 NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}, partition: {enabled: true}}"
@@ -341,6 +342,7 @@ nodesets:
     conversion = converted(tmp_path, text)
 
     assert [(item["cpus"], item["memory_gib"]) for item in conversion.cluster["node_sets"]] == [(64, 64), (8, 4)]
+    assert [conversion.cluster["node_sets"][0][key] for key in CpuLayout._fields] == [2, 16, 2]
     assert fate_of(conversion, "nodesets.b.extraConfMap.CPUs") is Fate.TAKEN
     assert fate_of(conversion, "nodesets.b.extraConfMap.RealMemory") is Fate.NOT_POSSIBLE
     assert fate_of(conversion, "nodesets.a.extraConf (Weight)") is Fate.NOT_POSSIBLE

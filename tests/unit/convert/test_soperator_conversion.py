@@ -6,6 +6,7 @@ import pytest
 
 from soperator_pulumi.convert import Converted, Fate
 from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.node_set import CpuLayout
 from tests.unit.convert.conversions import completed, converted
 
 CLUSTER = """
@@ -242,6 +243,33 @@ nodesets:
 
     assert node_set["cpus"] == cpus
     assert ("pod_resources" in node_set) == (cpus != 16)
+
+
+@pytest.mark.parametrize(
+    ("static", "layout"),
+    [
+        ("CPUs=16 Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2", [2, 4, 2]),
+        ("Boards=2 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=2", [2, 4, 2]),
+        ("Sockets=2 CoresPerSocket=8", [2, 8, 1]),
+        ("CPUs=16 CoresPerSocket=4 ThreadsPerCore=2", [2, 4, 2]),
+        ("CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2", [2, 8, 1]),
+        ("CPUs=12 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2", None),
+        ("CPUs=16 Boards=1", None),
+        ("CPUs=16 CoresPerSocket=0", None),
+    ],
+)
+def test_a_layout_of_as_many_cpus_as_slurm_schedules_is_taken_over(
+    tmp_path: Path, static: str, layout: list[int] | None
+) -> None:
+    node_sets = f"""
+nodesets:
+  - {{name: cpu, nodeConfig: {{static: "{static}"}}, slurmd: {{resources: {{cpu: 16, memory: 64Gi}}}}}}
+"""
+    conversion = converted(tmp_path, flux(CLUSTER, node_sets))
+    (node_set,) = conversion.cluster["node_sets"]
+
+    assert [node_set[key] for key in CpuLayout._fields if key in node_set] == (layout or [])
+    parse_cluster(completed(conversion))
 
 
 def test_what_the_spec_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
