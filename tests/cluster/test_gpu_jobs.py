@@ -205,13 +205,14 @@ def test_a_job_has_the_cores_of_its_gpus_socket(slurm: Slurm) -> None:
     assert of_gpus["0,2"] != of_gpus["1,3"]
 
 
-def test_the_command_of_the_page_prints_the_cpus_and_gpus_of_tasks(slurm: Slurm) -> None:
+def test_the_command_of_the_page_prints_the_cpus_of_tasks(slurm: Slurm) -> None:
     (command,) = re.findall(r"(?m)^srun .*$", (paths.ROOT / "docs/placement.md").read_text())
     printed = slurm.ssh(command)
 
-    assert len(re.findall(r"(?m)^Cpus_allowed_list:\s+\d", printed.stdout)) == 2
-    assert len(re.findall(r"(?m)^GPUs: \d,\d$", printed.stdout)) == 2
-    assert len(re.findall(r"cpu[-_]bind", printed.stderr)) >= 2
+    cpus = dict(re.findall(r"(?m)^(\d): Cpus_allowed_list:\s+(\S+)$", printed.stdout))
+    assert cpus.keys() == {"0", "1"}
+    assert cpus["0"] != cpus["1"]
+    assert len(re.findall(r"(?m)cpu-bind=MASK - gpu-0, task", printed.stderr)) == 2
 
 
 def test_more_gpus_than_nodes_have_are_refused(slurm: Slurm) -> None:
@@ -256,6 +257,21 @@ def test_a_changed_count_renews_the_record_and_a_pod_with_too_few_gpus_does_not_
     assert re.findall(r"Gres=(\S+)", slurm.scontrol("show", "node", "spare-0")) == ["gpu:h100:2,shard:h100:4"]
     assert slurm.ssh("srun -p spare --gpus=2 sh -c 'echo $CUDA_VISIBLE_DEVICES'").stdout == "0,1\n"
     assert slurm.ssh("srun -p spare -n2 --gres=shard:2 sh -c 'echo $CUDA_VISIBLE_DEVICES'").stdout == "0\n0\n"
+
+
+def test_changed_sockets_of_gpus_count_once_slurmctld_has_read_its_files_again(slurm: Slurm) -> None:
+    def gres() -> list[str]:
+        return re.findall(r"Gres=(\S+)", slurm.scontrol("show", "node", "gpu-0"))
+
+    (gpu,) = [each for each in slurm.cluster["node_sets"] if each["name"] == "gpu"]
+    gpu["gpus"] = {**gpu["gpus"], "sockets": (1,) * COUNT}
+
+    slurm.up()
+
+    assert "Cores=1-1" in slurm.exec("gpu-0", "slurmd", "cat", NODE_GRES)
+    assert gres() == [f"gpu:h100:{COUNT}(S:0-1)"]
+    slurm.scontrol("reconfigure")
+    wait_until(lambda: gres() == [f"gpu:h100:{COUNT}(S:1)"], what="slurmctld has the sockets of the node")
 
 
 def test_gpus_that_come_with_this_version_leave_jobs_running(slurm: Slurm) -> None:
