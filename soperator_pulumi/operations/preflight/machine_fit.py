@@ -1,23 +1,32 @@
 """Machines on which planned pods fit: labels, taints, and what a machine can allocate.
 
-Pods that run already are not counted: a finding is about what the machines can hold, not about what is free now.
+Of pods that run already, only those of DaemonSets are counted: a finding is about what the machines can hold, not about
+what is free now, and these pods are always there.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
-from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
 from soperator_pulumi.spec.types.quantity import amount
 
 CHECK = "machines"
 
 MACHINES = "/api/v1/nodes"
+DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
 _REPELS = ("NoSchedule", "NoExecute")
 _FEW = 3
+
+_BYTES_PER_GIB = 1024**3
+_PARTS_OF_GIB = 8
+"""Parts of a GiB to which suggested memory is rounded down."""
+
+_Resources = Mapping[str, Decimal]
 
 
 def usable(machines: Sequence[Json]) -> list[Json]:
@@ -31,22 +40,31 @@ def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
 
 
 def fit_findings(
-    every: Sequence[PlannedPods], machines: Sequence[Json], *, to_come: Sequence[str] = ()
+    every: Sequence[PlannedPods],
+    machines: Sequence[Json],
+    *,
+    daemon_sets: Sequence[Json] = (),
+    to_come: Sequence[str] = (),
 ) -> Iterator[Diagnosis]:
     """Yield for each kind of pod whether the machines can hold them.
 
     Args:
         every: The kinds of pods.
         machines: All machines.
+        daemon_sets: DaemonSets, whose pods take their requests from every machine that they choose. Default: none.
         to_come: Resources of device plugins that the program installs, `*` in one for any text. One of them that is
             missing is a warning.
     """
+    daemons = [PlannedPods(each["metadata"]["name"], "", 1, each["spec"]["template"]) for each in daemon_sets]
+    left = {machine["metadata"]["name"]: _left(machine, daemons) for machine in machines}
     for pods in every:
         if pods.replicas:
-            yield _fit(pods, machines, to_come)
+            yield _fit(pods, machines, left, to_come)
 
 
-def _fit(pods: PlannedPods, machines: Sequence[Json], to_come: Sequence[str]) -> Diagnosis:
+def _fit(
+    pods: PlannedPods, machines: Sequence[Json], left: Mapping[str, _Resources], to_come: Sequence[str]
+) -> Diagnosis:
     chosen = [each for each in machines if is_chosen(pods.spec, each)]
     up = usable(chosen)
     if not chosen:
@@ -61,9 +79,10 @@ def _fit(pods: PlannedPods, machines: Sequence[Json], to_come: Sequence[str]) ->
         text = f"all {len(up)} machines of its labels have taints that its pods do not tolerate: {_list(taints)}"
         cure = f"Add them to {pods.place}.tolerations, or remove them: kubectl taint node NAME KEY-"
         return refused(CHECK, pods.place, text, "a machine without such a taint", cure)
-    room = {machine["metadata"]["name"]: _room(pods.requests, machine) for machine in admitted}
+    there = {name: left[name] for name in (machine["metadata"]["name"] for machine in admitted)}
+    room = {name: _room(pods.requests, resources) for name, resources in there.items()}
     if not any(room.values()):
-        return _too_large(pods, admitted, to_come)
+        return _too_large(pods, there, to_come)
     if sum(room.values()) < pods.replicas:
         text = f"{len(admitted)} machines hold {sum(room.values())} of its {pods.replicas} pods"
         cure = "Add machines, unless an autoscaler adds them, or lower replicas."
@@ -120,16 +139,21 @@ def _tolerates(rule: Json, taint: Json) -> bool:
     return bool(rule.get("key") == taint["key"] and rule.get("value", "") == taint.get("value", ""))
 
 
-def _room(requests: Mapping[str, Decimal], machine: Json) -> int:
-    """Return the number of pods that an empty machine holds."""
-    there = _allocatable(machine)
+def _room(requests: _Resources, there: _Resources) -> int:
+    """Return the number of pods that a machine without other pods holds."""
     wanted = {**requests, "pods": Decimal(1)}
     return min(int(there.get(name, Decimal(0)) // value) for name, value in wanted.items() if value)
 
 
-def _allocatable(machine: Json) -> dict[str, Decimal]:
+def _left(machine: Json, daemons: Sequence[PlannedPods]) -> dict[str, Decimal]:
+    """Return what a machine can allocate without the pods of DaemonSets."""
     found = machine.get("status", {}).get("allocatable") or {}
-    return {name: amount(str(value)) for name, value in found.items()}
+    left = {name: amount(str(value)) for name, value in found.items()}
+    for daemon in daemons:
+        if is_chosen(daemon.spec, machine) and not repelling(daemon.spec, machine):
+            for name, value in {**daemon.requests, "pods": Decimal(1)}.items():
+                left[name] = max(Decimal(0), left.get(name, Decimal(0)) - value)
+    return left
 
 
 def _not_chosen(pods: PlannedPods, machines: Sequence[Json]) -> Diagnosis:
@@ -147,24 +171,44 @@ def _not_chosen(pods: PlannedPods, machines: Sequence[Json]) -> Diagnosis:
     return refused(CHECK, pods.place, f"none of {len(machines)} machines has {rule}{near}", "a machine with it", cure)
 
 
-def _too_large(pods: PlannedPods, machines: Sequence[Json], to_come: Sequence[str]) -> Diagnosis:
+def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequence[str]) -> Diagnosis:
     most = {
-        name: max(_allocatable(each).get(name, Decimal(0)) for each in machines) for name in (*pods.requests, "pods")
+        name: max(resources.get(name, Decimal(0)) for resources in there.values()) for name in (*pods.requests, "pods")
     }
     short = [name for name, value in pods.requests.items() if most[name] < value]
     found = ", ".join(f"{shown(name, most[name])} of {shown(name, pods.requests[name])} {name}" for name in short)
     text = f"no machine can allocate a pod: the largest has {found}" if short else "no machine has all of a pod's needs"
     resources = [name for name in short if "/" in name]
     missing = [name for name in resources if not any(fnmatchcase(name, each) for each in to_come)]
-    cure = (
-        f"Install the device plugin of {', '.join(missing or resources)}, or change the count."
-        if resources
-        else f"Lower cpus and memory_gib of {pods.place} below what a machine can allocate, or choose larger machines."
-    )
+    if resources:
+        cure = f"Install the device plugin of {', '.join(missing or resources)}, or change the count."
+    elif short and not {"cpu", "memory"} & {*short}:
+        cure = f"Request less {', '.join(short)}, or choose larger machines."
+    else:
+        cure = _smaller(pods, there)
     needed = ", ".join(f"{shown(name, value)} {name}" for name, value in pods.requests.items())
     if resources and len(resources) == len(short) and not missing:
         return warned(CHECK, pods.place, text, f"{needed} on one machine", "The program installs what lists them.")
     return refused(CHECK, pods.place, text, f"{needed} on one machine", cure)
+
+
+def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
+    """Return the advice to request what fits: next to the pod's other containers, on the machine that has most."""
+    fields = "pod_resources"
+    if pods.component == WORKER:
+        fields = "cpus and memory_gib, or, to have Slurm schedule all CPUs of the machine, by pod_resources"
+    devices = {name: value for name, value in pods.requests.items() if name not in {"cpu", "memory"}}
+    fitting = {name: left for name, left in there.items() if _room(devices, left)} or there
+    name, left = max(fitting.items(), key=lambda each: (each[1].get("cpu", 0), each[1].get("memory", 0)))
+    free = {
+        key: left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
+        for key in ("cpu", "memory")
+    }
+    cpus, gib = int(free["cpu"]), math.floor(free["memory"] * _PARTS_OF_GIB / _BYTES_PER_GIB) / _PARTS_OF_GIB
+    if cpus < 1 or gib <= 0:
+        return "Choose larger machines."
+    size = f"at most {cpus} CPUs and {gib:g} GiB, which fit machine {name}"
+    return f"Request {size}, by {fields} of {pods.place}; or choose larger machines."
 
 
 def shown(resource: str, value: Decimal) -> str:

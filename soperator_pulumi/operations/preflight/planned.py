@@ -50,6 +50,11 @@ class PlannedPods:
         return {name: max(running.get(name, Decimal(0)), *(each.get(name, Decimal(0)) for each in first), Decimal(0))
                 for name in sorted(names)}  # fmt: skip
 
+    @property
+    def main_requests(self) -> dict[str, Decimal]:
+        """Resources of the container whose size the spec gives, by name."""
+        return _requests(self.spec["containers"][0])
+
 
 @dataclass(frozen=True)
 class PlannedCluster:

@@ -15,7 +15,13 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity,
 from soperator_pulumi.operations.preflight.image_pulls import image_probes
 from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings, release_findings
 from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
-from soperator_pulumi.operations.preflight.machine_fit import MACHINES, fit_findings, machines_for, usable
+from soperator_pulumi.operations.preflight.machine_fit import (
+    DAEMON_SETS,
+    MACHINES,
+    fit_findings,
+    machines_for,
+    usable,
+)
 from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
@@ -74,6 +80,13 @@ class Preflight:
     def _machines(self) -> list[Json]:
         return self.kube.find(MACHINES)
 
+    def _daemon_sets(self) -> list[Json]:
+        """Return the DaemonSets; none without the right to list them."""
+        try:
+            return self.kube.find(DAEMON_SETS)
+        except KubernetesError:
+            return []
+
     def _read(self) -> Iterator[Diagnosis]:
         kube, planned = self.kube, self.planned
         namespace = planned.surroundings.namespace
@@ -100,7 +113,8 @@ class Preflight:
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
         yield from kubelet_findings(machines)
-        yield from fit_findings(self.planned.pods, machines, to_come=self.planned.devices_to_come)
+        daemon_sets, to_come = self._daemon_sets(), self.planned.devices_to_come
+        yield from fit_findings(self.planned.pods, machines, daemon_sets=daemon_sets, to_come=to_come)
         yield from limit_findings(self.kube, self.planned.pods, machines)
 
     def _clocks(self) -> Iterator[Diagnosis]:

@@ -73,7 +73,67 @@ def test_a_pod_larger_than_each_machine_is_refused_with_the_amounts() -> None:
         Severity.REFUSED,
         "no machine can allocate a pod: the largest has 31.85 of 32.1 cpu",
     )
-    assert "Lower cpus and memory_gib of node_sets[0]" in found.cure
+    assert found.cure == (
+        "Request at most 31 CPUs and 125.875 GiB, which fit machine n1, by cpus and memory_gib, or, to have Slurm "
+        "schedule all CPUs of the machine, by pod_resources of node_sets[0]; or choose larger machines."
+    )
+
+
+def a_daemon_set(cpu: str, spec: dict[str, Any] | None = None) -> Any:
+    container = {"name": "agent", "resources": {"requests": {"cpu": cpu, "memory": "2Gi"}}}
+    return {
+        "metadata": {"name": "agent"},
+        "spec": {"template": {"metadata": {}, "spec": {"containers": [container], **(spec or {})}}},
+    }
+
+
+def test_what_daemon_sets_request_is_not_left_for_a_pod() -> None:
+    (found,) = fit_findings([pods(cpu="31")], [a_machine()], daemon_sets=[a_daemon_set("1500m")])
+
+    assert found.found == "no machine can allocate a pod: the largest has 30.35 of 31.1 cpu"
+    assert "at most 30 CPUs and 123.875 GiB" in found.cure
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"pool": "gpu"}},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gpu"]}]}
+                        ]
+                    }
+                }
+            }
+        },
+    ],
+    ids=["selector", "affinity"],
+)
+def test_daemon_sets_of_other_machines_take_nothing(spec: dict[str, Any]) -> None:
+    (found,) = fit_findings([pods(cpu="31")], [a_machine()], daemon_sets=[a_daemon_set("16", spec)])
+
+    assert found.severity is Severity.PASSED
+
+
+def test_the_size_that_fits_is_that_of_a_machine_with_the_devices() -> None:
+    large, with_gpus = a_machine("large", cpu="64"), a_machine("gpus", nvidia_gpu="8")
+    found = judged(pods(cpu="80", nvidia_gpu="8"), large, with_gpus)
+
+    assert "at most 31 CPUs and 125.875 GiB, which fit machine gpus" in found.cure
+
+
+def test_a_resource_other_than_cpu_and_memory_that_is_short_is_named_in_the_advice() -> None:
+    pages: Any = {"hugepages-2Mi": "4Gi"}
+    found = judged(pods(**pages), a_machine())
+
+    assert found.cure == "Request less hugepages-2Mi, or choose larger machines."
+
+
+def test_a_pod_for_which_no_size_fits_needs_larger_machines() -> None:
+    assert judged(pods(), a_machine(cpu="500m")).cure == "Choose larger machines."
 
 
 @pytest.mark.parametrize(("there", "shown"), [(None, "0 of 8"), ("4", "4 of 8")])
