@@ -29,8 +29,16 @@ cluster = SlurmCluster(
         {
             "name": "h100",
             "replicas": 2,
+            # All CPUs of the machine, so that tasks run next to their GPUs. The kubelet and daemons have 8 of them.
             "cpus": 192,
-            "memory_gib": 1920,
+            "sockets": 2,
+            "cores_per_socket": 48,
+            "threads_per_core": 2,
+            "memory_gib": 1900,
+            "pod_resources": {
+                "requests": {"cpu": 184, "memory": "1910Gi"},
+                "limits": {"cpu": 184, "memory": "1910Gi"},
+            },
             "partitions": ["train"],
             "gpus": {"count": 8, "type": "h100"},
             "rdma": {"resource": "rdma/hca_shared_devices_a"},

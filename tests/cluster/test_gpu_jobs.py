@@ -182,9 +182,10 @@ def test_each_task_opens_its_own_gpu(slurm: Slurm) -> None:
 
 
 def test_a_node_registers_its_sockets_and_those_of_its_gpus(slurm: Slurm) -> None:
-    shown = {name: slurm.scontrol("show", "node", name).split() for name in ("gpu-0", "spare-0")}
+    shown = {name: slurm.scontrol("show", "node", name).split() for name in ("gpu-0", "spare-0", "cpu-0")}
 
     assert {"Sockets=2", "CoresPerSocket=1", f"Gres=gpu:h100:{COUNT}(S:0-1)"} <= {*shown["gpu-0"]}
+    assert {"Sockets=2", "CoresPerSocket=1", "ThreadsPerCore=1"} <= {*shown["cpu-0"]}, "of a node without a layout"
     # Its pod finds no socket of a GPU that the driver does not list, and joins without.
     assert {"Sockets=1", "CoresPerSocket=2", "Gres=gpu:1"} <= {*shown["spare-0"]}
 
