@@ -163,12 +163,15 @@ def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
 
 
 def _is_smaller(node_set: NodeSetSpec) -> bool:
-    """Return True if the pods of a set may have less than Slurm schedules on them."""
+    """Return True if the machines of a set may have less than Slurm schedules on them.
+
+    A pod's requests are what its machine has at least. A layout is the machine's own, with CPUs that no pod requests.
+    """
     if node_set.pod_resources is None:
         return False
     asked = node_set.pod_resources.requests
     cpu, memory = amount(asked.cpu or "0"), amount(asked.memory or "0")
-    return cpu < node_set.cpus or memory < node_set.memory_mib * 1024**2
+    return (node_set.layout is None and cpu < node_set.cpus) or memory < node_set.memory_mib * 1024**2
 
 
 def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> str:

@@ -202,6 +202,21 @@ def test_slurm_believes_the_spec_over_the_machine_only_where_pods_ask_for_less(
     assert ("config_overrides" in parameters.get("SlurmdParameters", "")) is overrides
 
 
+@pytest.mark.parametrize(("memory", "overrides"), [("8Gi", False), ("7Gi", True)])
+def test_slurm_checks_machines_with_a_declared_layout_unless_their_pods_ask_for_less_memory(
+    memory: str, *, overrides: bool
+) -> None:
+    node_set: Data = {
+        "name": "cpu",
+        "cpus": 8,
+        "memory_gib": 8,
+        "pod_resources": {"requests": {"cpu": 7, "memory": memory}},
+    }
+    node_set |= {"sockets": 1, "cores_per_socket": 4, "threads_per_core": 2}
+    parameters = parse_conf(slurm_conf(a_spec(node_sets=[node_set]))).parameters
+    assert ("config_overrides" in parameters.get("SlurmdParameters", "")) is overrides
+
+
 @pytest.mark.parametrize("version", get_args(SlurmSpec.model_fields["version"].annotation))
 def test_srun_starts_mpi_programs_as_one_unless_the_user_says_otherwise(version: str) -> None:
     for extra, plugin in ({}, MPI[version]), ({"MpiDefault": "none"}, "none"):
