@@ -264,7 +264,7 @@ def test_changed_sockets_of_gpus_count_once_slurmctld_has_read_its_files_again(s
     def gres() -> list[str]:
         return re.findall(r"Gres=(\S+)", slurm.scontrol("show", "node", "gpu-0"))
 
-    (gpu,) = [each for each in slurm.cluster["node_sets"] if each["name"] == "gpu"]
+    (gpu,) = [node_set for node_set in slurm.cluster["node_sets"] if node_set["name"] == "gpu"]
     gpu["gpus"] = {**gpu["gpus"], "sockets": (1,) * COUNT}
 
     slurm.up()

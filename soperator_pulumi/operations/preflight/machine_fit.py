@@ -55,7 +55,7 @@ def fit_findings(
         to_come: Resources of device plugins that the program installs, `*` in one for any text. One of them that is
             missing is a warning.
     """
-    daemons = [PlannedPods(each["metadata"]["name"], "", 1, each["spec"]["template"]) for each in daemon_sets]
+    daemons = [PlannedPods(body["metadata"]["name"], "", 1, body["spec"]["template"]) for body in daemon_sets]
     left = {machine["metadata"]["name"]: _left(machine, daemons) for machine in machines}
     for pods in every:
         if pods.replicas:
@@ -199,7 +199,7 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
         fields = "cpus and memory_gib, or, to have Slurm schedule all CPUs of the machine, by pod_resources"
     devices = {name: value for name, value in pods.requests.items() if name not in {"cpu", "memory"}}
     fitting = {name: left for name, left in there.items() if _room(devices, left)} or there
-    name, left = max(fitting.items(), key=lambda each: (each[1].get("cpu", 0), each[1].get("memory", 0)))
+    name, left = max(fitting.items(), key=lambda item: (item[1].get("cpu", 0), item[1].get("memory", 0)))
     free = {
         key: left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
         for key in ("cpu", "memory")

@@ -106,6 +106,20 @@ def test_a_changed_count_reaches_the_pod_its_registration_and_its_check_at_once(
     }
 
 
+def test_a_layout_reaches_the_registration_of_a_node_and_the_sockets_of_its_gpus_at_once() -> None:
+    def words(**layout: object) -> set[str]:
+        gpus = {"count": 2, **({"sockets": [0, 1]} if layout else {})}
+        deployment = a_deployment(node_sets=[a_node_set(gpus=gpus, **layout)])
+        return set(containers_of(pod_of(deployment, "hpc-cpu"))["slurmd"]["command"])
+
+    assert words(sockets=2, cores_per_socket=1, threads_per_core=2) ^ words() == {
+        "cpu_layout=2:1",
+        "gpu_sockets=0,1",
+        "conf=Feature=cpu CPUs=4 Sockets=2 CoresPerSocket=1 ThreadsPerCore=2 RealMemory=7936 Gres=gpu:2",
+        "conf=Feature=cpu CPUs=4 RealMemory=7936 Gres=gpu:2",
+    }
+
+
 def test_variables_are_arguments_of_the_start_which_lists_them_for_jobs() -> None:
     node_set = a_node_set(environment={"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "$(mlx5)"})
     command = containers_of(pod_of(a_deployment(node_sets=[node_set]), "hpc-cpu"))["slurmd"]["command"]

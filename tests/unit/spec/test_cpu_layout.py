@@ -17,7 +17,7 @@ def a_node_set(**changes: object) -> Data:
 def problems_of(node_set: Data) -> dict[str, str]:
     with pytest.raises(SpecError) as caught:
         parse_cluster(a_cluster(node_sets=[node_set]))
-    return {each.path.removeprefix("node_sets[0]."): each.text for each in caught.value.problems}
+    return {problem.path.removeprefix("node_sets[0]."): problem.text for problem in caught.value.problems}
 
 
 def test_a_layout_is_that_of_the_cpus() -> None:

@@ -24,8 +24,8 @@ def cores_in_order(sys: Path) -> list[Cpus]:
     Raises:
         NotKnownError: sysfs has no cores.
     """
-    folders = [each for each in (sys / "devices/system/cpu").glob("cpu[0-9]*") if (each / "topology").is_dir()]
-    cores = {_first_of(each / "topology", "core_cpus_list", "thread_siblings_list") for each in folders}
+    folders = [cpu for cpu in (sys / "devices/system/cpu").glob("cpu[0-9]*") if (cpu / "topology").is_dir()]
+    cores = {_first_of(cpu / "topology", "core_cpus_list", "thread_siblings_list") for cpu in folders}
     if not cores or Cpus() in cores:
         raise NotKnownError("the machine does not list its cores in /sys.")
     parts = sorted({part for folder in folders for part in _parts(folder)} | {*_numa_nodes(sys)}, key=_larger_first)
@@ -58,7 +58,7 @@ def parse_cpus(text: str) -> Cpus:
     """Return the CPUs of a list of the kernel, such as `0-47,96-143`; none for text in another form."""
     if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
         return Cpus()
-    ranges = (each.partition("-") for each in text.split(","))
+    ranges = (item.partition("-") for item in text.split(","))
     return Cpus(cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1))
 
 
