@@ -206,6 +206,15 @@ def test_a_job_has_the_cores_of_its_gpus_socket(slurm: Slurm) -> None:
     assert of_gpus["0,2"] != of_gpus["1,3"]
 
 
+def test_a_job_may_have_more_cpus_than_the_socket_of_its_gpu_unless_it_wants_only_near_ones(slurm: Slurm) -> None:
+    for wanted in ("--gpus=1 -c2", "--gpus=1 -n2", f"--gpus={COUNT} -n1"):
+        printed = slurm.ssh(f"srun --immediate=60 {wanted} sh -c 'echo $SLURM_CPUS_ON_NODE'", check=False)
+        assert printed.returncode == 0, (wanted, printed)
+
+    refused = slurm.ssh("srun --immediate=60 --gpus=1 -c2 --gres-flags=enforce-binding true", check=False)
+    assert "Requested node configuration is not available" in refused.stderr
+
+
 def test_the_command_of_the_page_prints_the_cpus_of_tasks(slurm: Slurm) -> None:
     (command,) = re.findall(r"(?m)^srun .*$", (paths.ROOT / "docs/placement.md").read_text())
     printed = slurm.ssh(command)
