@@ -18,8 +18,8 @@ def cores_in_order(sys: Path) -> list[Cpus]:
     """Return the CPUs of every core, in the order in which slurmd counts the cores.
 
     slurmd takes hwloc's order: a part of the machine comes before another one of its kind that has a higher first CPU,
-    and what is in a part stays together. Numbers of CPUs alone do not show it: they go round the sockets on many
-    machines.
+    and what is in a part stays together (compared with hwloc 2.9, on made and random trees). The numbers of CPUs do not
+    show it: on many machines, they go round the sockets.
 
     Raises:
         NotKnownError: sysfs has no cores.
