@@ -10,6 +10,7 @@ from soperator_pulumi.operations.preflight.access_rights import object_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
+from soperator_pulumi.operations.preflight.cpu_layouts import layout_findings
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, answered, of_problem, passed, warned
 from soperator_pulumi.operations.preflight.image_pulls import image_probes
@@ -115,6 +116,7 @@ class Preflight:
         yield from kubelet_findings(machines)
         daemon_sets, to_come = self._daemon_sets(), self.planned.devices_to_come
         yield from fit_findings(self.planned.pods, machines, daemon_sets=daemon_sets, to_come=to_come)
+        yield from layout_findings(self.planned.workers, machines)
         yield from limit_findings(self.kube, self.planned.pods, machines)
 
     def _clocks(self) -> Iterator[Diagnosis]:
