@@ -13,13 +13,13 @@ endef
 NL = nl="$$(printf '\n.')"; nl="$${nl%.}"
 COMMAND = '$(subst $(NEWLINE),'"$$nl"',$(subst ','\'',$(value CMD)))'
 .DEFAULT_GOAL := help
-.PHONY: help up preview preflight review rendered-review drift render refresh down env ssh admin dashboard images test check affected build format bench soak soak-report docs site pictures dist lock
+.PHONY: help up preview preflight review rendered-review drift render refresh down machine-kill machine-start env ssh admin dashboard images test check affected build format bench soak soak-report docs site pictures dist lock
 
 help:  ## list these commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 13
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 15
 
-up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm
-	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK)
+up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm; MACHINES=3 for several
+	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK) $(if $(MACHINES),--machines '$(MACHINES)')
 
 preflight: .venv/.installed  ## check the Kubernetes of a stack before anything is applied: make preflight STACK=prod
 	@$(PYTHON) -m tools.preflight_stack --stack $(STACK) $(if $(JSON),--json) $(OPTIONS)
@@ -44,6 +44,12 @@ refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that 
 
 down: .venv/.installed  ## stop everything that `make up` started
 	@$(PYTHON) -m tools.down --stack $(STACK)
+
+machine-kill: .venv/.installed  ## end a machine of this machine's cluster as a loss of power does: make machine-kill N=2
+	@$(PYTHON) -m tools.kube machine-kill $(if $(N),--number '$(N)')
+
+machine-start: .venv/.installed  ## start a machine that was killed: make machine-start N=2
+	@$(PYTHON) -m tools.kube machine-start $(if $(N),--number '$(N)')
 
 env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env

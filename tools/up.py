@@ -23,18 +23,23 @@ FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
 def main() -> None:
     """Bring up Kubernetes, images and Slurm, each only if missing, and print the next steps."""
-    stack = parse_stack(__doc__)
+    parser = stack_parser(__doc__)
+    parser.add_argument("--machines", type=int, help="number of machines of the embedded Kubernetes")
+    arguments = parser.parse_args()
+    stack, machines = str(arguments.stack), arguments.machines
     clusters = descriptions(stack)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
         versions = sorted({images.version_of(each.merged) for each in clusters})
         if build.is_needed(chosen.embedded, versions):
             build.build(chosen.embedded, versions)
-        chosen.embedded.up()
+        chosen.embedded.up(machines)
         for version in versions:
             images.build(slurm=version)  # sources may have changed meanwhile: compiling Kubernetes takes long
             images.load(chosen.embedded, slurm=version)
     else:
+        if machines is not None:
+            raise UserError("MACHINES is for the embedded Kubernetes, and KUBECONFIG or CONTEXT names another one")
         say(f"==> Using the Kubernetes of {chosen.kubeconfig}, context {chosen.context or '(current)'}")
         require_images_that_can_be_pulled(stack, clusters)
 
@@ -43,11 +48,16 @@ def main() -> None:
         print_next_steps(chosen, stack, logins)
 
 
-def parse_stack(description: str | None) -> str:
-    """Return the stack that the command line names; without one, `local`."""
+def stack_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of a command line that names a stack; without one, `local`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
-    return str(parser.parse_args().stack)
+    return parser
+
+
+def parse_stack(description: str | None) -> str:
+    """Return the stack that the command line names; without one, `local`."""
+    return str(stack_parser(description).parse_args().stack)
 
 
 def descriptions(stack: str) -> list[Described]:

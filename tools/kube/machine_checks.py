@@ -121,8 +121,10 @@ def _network(facts: Facts, settings: Settings) -> Iterator[str]:
         )
     ours = {"pods": settings.pods, "services": settings.services}
     for route in facts.routes:
+        if route.device.startswith(settings.bridge):  # the bridge, and links to further machines
+            continue
         for what, network in ours.items():
-            if route.device != settings.bridge and route.network.prefixlen and route.network.overlaps(network):
+            if route.network.prefixlen and route.network.overlaps(network):
                 yield (
                     f"the machine has a route to {route.network} by {route.device}, and {what} have {network}: "
                     "remove the route, or stop its owner (another Kubernetes, a VPN)"

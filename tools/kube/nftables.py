@@ -64,7 +64,7 @@ def openings(ruleset: list[Object], settings: Settings) -> list[str]:
     for chain, hook, closes in _base_chains(ruleset):
         if closes and (chain.family, chain.table) not in ours:
             commands += [
-                f'insert rule {chain} {match} "{settings.bridge}" accept comment "{settings.name}"'
+                f'insert rule {chain} {match} "{settings.bridge}*" accept comment "{settings.name}"'
                 for match in _HOOKS[hook]
                 if (chain, match) not in open_already
             ]

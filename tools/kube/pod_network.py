@@ -18,7 +18,8 @@ def table(settings: Settings, *, not_routed: Sequence[str] = ()) -> str:
     """Return our nft table as a script that replaces it in one step.
 
     Packets of pods leave the machine under its own address. Outside packets reach neither pods nor the node's address,
-    though the kernel would take them on any interface. Interfaces in `not_routed` get no packets from each other: a
+    though the kernel would take them on any interface; those of the cluster's other machines come by interfaces whose
+    names begin with the bridge's. Interfaces in `not_routed` get no packets from each other: a
     machine that did not forward before it had pods does not become a router.
     """
     name = f"ip {settings.table}"
@@ -38,7 +39,7 @@ delete table {name}
 table {name} {{
   chain prerouting {{
     type filter hook prerouting priority raw; policy accept;
-    iifname != {{ "lo", "{bridge}" }} ip daddr {{ {settings.pods}, {settings.services} }} counter drop
+    iifname != "lo" iifname != "{bridge}*" ip daddr {{ {settings.pods}, {settings.services} }} counter drop
   }}
 {guard}  chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
@@ -77,6 +78,38 @@ def up(settings: Settings, *, routed_before: bool) -> None:
     changed = host_files.write(settings.config / "network.nft", script)
     if changed or ("ip", settings.table) not in nftables.tables():
         nftables.apply([script], "making our nft table")
+
+    if not settings.is_first:
+        _use_uplink(settings)
+
+
+def connect(settings: Settings, pid: int) -> None:
+    """Connect the first machine to a further one, in whose network the process `pid` runs."""
+    ip, link = tool("ip"), settings.link
+    if not (_INTERFACES / link).exists():
+        size = ("mtu", str(mtu()))
+        there = ("peer", "name", settings.uplink, *size, "netns", str(pid))
+        ip.run("link", "add", link, *size, "type", "veth", *there)
+    ip.run("link", "set", link, "up")
+    where = ("via", settings.address, "dev", link, "onlink", "src", settings.first_address)
+    ip.run("route", "replace", str(settings.node_pods), *where)
+
+
+def disconnect(settings: Settings) -> bool:
+    """Remove the connection to a further machine; return whether there was one."""
+    if not (_INTERFACES / settings.link).exists():
+        return False
+    _delete_link(tool("ip"), settings.link)
+    return True
+
+
+def _use_uplink(settings: Settings) -> None:
+    """Send all that is not for this machine to the first one."""
+    ip = tool("ip")
+    for link in ("lo", settings.uplink):
+        ip.run("link", "set", link, "up")
+    where = ("via", settings.first_address, "dev", settings.uplink, "onlink", "src", settings.address)
+    ip.run("route", "replace", "default", *where)
 
 
 def hardware_address(settings: Settings) -> str:

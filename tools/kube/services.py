@@ -25,7 +25,7 @@ class ProgramFolders:
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
-    """Return the identities with a certificate, by file name."""
+    """Return the machine's identities with a certificate, by file name."""
     loopback = "127.0.0.1"
     api_names = (
         "kubernetes",
@@ -50,25 +50,28 @@ def identities(settings: Settings) -> dict[str, Identity]:
         Identity("coredns", "soperator-pulumi:coredns"),
         Identity("node-agent", "soperator-pulumi:node-agent"),
     )
-    return {identity.file: identity for identity in listed}
+    here = {identity.file: identity for identity in listed}
+    return here if settings.is_first else {name: here[name] for name in _ON_FURTHER_MACHINES}
 
+
+_ON_FURTHER_MACHINES = ("admin", "kubelet", "kube-proxy", "coredns", "node-agent")
+"""Identities of a machine without the control plane; `admin` is for the health check of its kubelet."""
 
 KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-proxy", "coredns", "node-agent")
 """Identities that call the API server with a kubeconfig."""
 
 
 def waves(settings: Settings, programs: ProgramFolders) -> list[list[Server]]:
-    """Return all servers in the order of their start; servers of one wave do not need each other."""
+    """Return the machine's servers in the order of their start; servers of one wave do not need each other."""
+    runtime, agents = [containerd(settings)], [dns(settings, programs), node_agent(settings, programs)]
+    last = [kubelet(settings, programs), proxy(settings, programs)]  # no pod starts without the node agent
+    if not settings.is_first:
+        return [runtime, agents, last]
     return [
-        [etcd(settings, programs), containerd(settings)],
+        [etcd(settings, programs), *runtime],
         [api_server(settings, programs)],
-        [
-            controller_manager(settings, programs),
-            scheduler(settings, programs),
-            dns(settings, programs),
-            node_agent(settings, programs),
-        ],
-        [kubelet(settings, programs), proxy(settings, programs)],  # no pod starts without the node agent
+        [controller_manager(settings, programs), scheduler(settings, programs), *agents],
+        last,
     ]
 
 
@@ -261,19 +264,18 @@ def dns(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def node_agent(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return our own agent, which enforces NetworkPolicies and makes volumes for claims."""
+    """Return our own agent, which enforces NetworkPolicies and, on the first machine, makes volumes for claims."""
     nft = tool("nft")
     return Server(
         "node-agent",
         [
             programs.node / "node",
             f"--kubeconfig={_kubeconfig(settings, 'node-agent')}",
-            f"--node={settings.node}",
             f"--health=127.0.0.1:{settings.ports.node_agent}",
             f"--nft={nft.path}",
             f"--table={settings.table}_policy",
             f"--socket={settings.agent_socket}",
-            f"--volumes={settings.volumes}",
+            *([f"--volumes={settings.volumes}"] if settings.is_first else []),
         ],
         well=lambda: Asker().problem(f"http://127.0.0.1:{settings.ports.node_agent}/healthz"),
         reads=[_kubeconfig(settings, "node-agent")],

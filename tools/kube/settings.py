@@ -1,6 +1,6 @@
-"""Addresses, ports, names and folders of one embedded Kubernetes."""
+"""Addresses, ports, names and folders of one machine of an embedded Kubernetes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -32,7 +32,7 @@ class ServerPorts:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of one embedded Kubernetes. The defaults are those of `make up`."""
+    """Settings of one machine of an embedded Kubernetes. The defaults are those of `make up`, for its first machine."""
 
     state: Path = field(default_factory=lambda: paths.state_dir() / "kube")
     """Folder of the running cluster: data, disks, certificates, logs, sockets."""
@@ -40,10 +40,11 @@ class Settings:
     name: str = "soperator-pulumi"
     """Name of the nft tables, the pods' network and the kubeconfig's entries, which marks them as ours."""
 
-    node: str = "n1"
+    number: int = 1
+    """Number of the machine. The first one is this machine itself, and has the control plane and all volumes."""
+
     bridge: str = "soperator0"
     pods: IPv4Network = field(default=IPv4Network("10.244.0.0/16"))
-    node_pods: IPv4Network = field(default=IPv4Network("10.244.0.0/24"))
     services: IPv4Network = field(default=IPv4Network("10.96.0.0/16"))
     domain: str = "cluster.local"
     ports: ServerPorts = ServerPorts()
@@ -56,15 +57,49 @@ class Settings:
                 f"{_LONGEST_STATE_PATH}. Set XDG_STATE_HOME to a shorter path"
             )
 
+    def further(self, number: int) -> "Settings":
+        """Return the settings of a further machine, seen from the first one."""
+        return replace(self, state=self.state / "machines" / f"n{number}", number=number)
+
+    @property
+    def is_first(self) -> bool:
+        """True for the machine that has the control plane and all volumes."""
+        return self.number == 1
+
+    @property
+    def node(self) -> str:
+        """Name of the machine, in the cluster and for itself."""
+        return f"n{self.number}"
+
+    @property
+    def link(self) -> str:
+        """Interface of the first machine to this further one."""
+        return f"{self.bridge}-{self.node}"
+
+    @property
+    def uplink(self) -> str:
+        """Interface of a further machine to the first one."""
+        return f"{self.bridge}-n1"
+
+    @property
+    def node_pods(self) -> IPv4Network:
+        """Addresses of the machine's pods: the 256 of its number, counted from 1."""
+        return IPv4Network((int(self.pods.network_address) + 256 * (self.number - 1), 24))
+
     @property
     def address(self) -> str:
         """Address of the node: the bridge's own, so that no interface of the machine is needed or exposed."""
         return str(self.node_pods[1])
 
     @property
+    def first_address(self) -> str:
+        """Address of the first machine."""
+        return str(self.pods[1])
+
+    @property
     def api_url(self) -> str:
         """URL of the API server, for pods and for programs on this machine."""
-        return f"https://{self.address}:{self.ports.api}"
+        return f"https://{self.first_address}:{self.ports.api}"
 
     @property
     def api_service(self) -> str:

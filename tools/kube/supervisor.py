@@ -153,6 +153,11 @@ class Supervisor:
         self._record(server.name).unlink(missing_ok=True)
         return bool(running)
 
+    def kill(self, name: str) -> None:
+        """Kill a server at once, and return when it has ended."""
+        if (process := self.process(name)) is not None:
+            _end(process, 0)
+
     def _unrecorded(self, server: Server) -> Iterator[Process]:
         """Yield processes of the server that a start which was killed has left without a record."""
         try:
@@ -191,7 +196,8 @@ class Supervisor:
 
 
 def _end(process: Process, stop_seconds: float) -> None:
-    _signal(process, signal.SIGTERM)
+    if stop_seconds:
+        _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + stop_seconds
     while process.alive() and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS / 2)

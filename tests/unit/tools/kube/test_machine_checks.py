@@ -97,6 +97,7 @@ def test_cgroup_controllers(*, unified: bool, controllers: frozenset[str], missi
         ("10.0.0.0/8", "tun0", True),
         ("10.96.0.0/12", "eth1", True),
         ("10.244.0.0/24", SETTINGS.bridge, False),
+        ("10.244.1.0/24", SETTINGS.further(2).link, False),
         ("0.0.0.0/0", "eth0", False),
         ("192.168.0.0/16", "eth0", False),
     ],

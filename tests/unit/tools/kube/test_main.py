@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from tools.console import UserError
 from tools.kube import EmbeddedKubernetes, __main__
 
 
@@ -30,3 +31,19 @@ def test_status_fails_when_a_part_is_not_well(
         ["etcd", "well"],
         ["kubelet", "does not run"],
     ]
+
+
+def test_a_machine_is_killed_and_started_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, int]] = []
+    monkeypatch.setattr(EmbeddedKubernetes, "kill_machine", lambda _, number: done.append(("kill", number)))
+    monkeypatch.setattr(EmbeddedKubernetes, "start_machine", lambda _, number: done.append(("start", number)))
+    for command in ("machine-kill", "machine-start"):
+        monkeypatch.setattr("sys.argv", ["kube", command, "--number", "2"])
+        assert __main__.main() == 0
+    assert done == [("kill", 2), ("start", 2)]
+
+
+def test_a_command_for_one_machine_needs_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["kube", "machine-kill"])
+    with pytest.raises(UserError, match="`make machine-kill N=2`"):
+        __main__.main()

@@ -27,8 +27,8 @@ DOCKER = [chain("filter", "FORWARD", "forward", "drop"), chain("filter", "DOCKER
 
 def test_a_chain_that_drops_what_is_forwarded_lets_pods_through_in_both_directions() -> None:
     assert nftables.openings(DOCKER, SETTINGS) == [
-        'insert rule ip filter FORWARD iifname "soperator0" accept comment "soperator-pulumi"',
-        'insert rule ip filter FORWARD oifname "soperator0" accept comment "soperator-pulumi"',
+        'insert rule ip filter FORWARD iifname "soperator0*" accept comment "soperator-pulumi"',
+        'insert rule ip filter FORWARD oifname "soperator0*" accept comment "soperator-pulumi"',
     ]
 
 
@@ -42,7 +42,7 @@ def test_a_chain_that_ends_with_a_reject_closes_too() -> None:
         rule("firewalld", "filter_INPUT", {"reject": {"type": "icmpx"}}, family="inet"),
     ]
     assert nftables.openings(firewalld, SETTINGS) == [
-        'insert rule inet firewalld filter_INPUT iifname "soperator0" accept comment "soperator-pulumi"'
+        'insert rule inet firewalld filter_INPUT iifname "soperator0*" accept comment "soperator-pulumi"'
     ]
 
 

@@ -20,7 +20,7 @@ def test_pods_leave_under_the_machines_address_and_talk_to_each_other_under_thei
 
 
 def test_pods_and_services_are_not_reached_from_outside() -> None:
-    rule = 'iifname != { "lo", "soperator0" } ip daddr { 10.244.0.0/16, 10.96.0.0/16 } counter drop'
+    rule = 'iifname != "lo" iifname != "soperator0*" ip daddr { 10.244.0.0/16, 10.96.0.0/16 } counter drop'
     assert rule in pod_network.table(SETTINGS)
 
 

@@ -79,3 +79,17 @@ def test_no_secret_is_in_a_command(servers: dict[str, Server]) -> None:
 
 def test_all_programs_of_the_distribution_are_known() -> None:
     assert {"containerd", "containerd-shim-runc-v2", "runc", "nft", "conntrack"} <= set(debs.PROGRAMS)
+
+
+def test_a_further_machine_has_no_control_plane_and_makes_no_volumes(servers: dict[str, Server]) -> None:
+    further = {part.name: part for wave in services.waves(SETTINGS.further(2), PROGRAMS) for part in wave}
+    assert set(further) == {"containerd", "coredns", "node-agent", "kubelet", "kube-proxy"}
+    assert "--hostname-override=n2" in arguments(further["kubelet"])
+    makes_volumes = [any("--volumes" in flag for flag in arguments(each["node-agent"])) for each in (servers, further)]
+    assert makes_volumes == [True, False]
+
+
+def test_a_further_machine_has_no_certificate_of_the_control_plane() -> None:
+    identities = services.identities(SETTINGS.further(2))
+    assert set(identities) == {"admin", "kubelet", "kube-proxy", "coredns", "node-agent"}
+    assert identities["kubelet"].names == ("n2", "10.244.1.1")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools.console import UserError
+from tools.kube import further_machines
 from tools.kube.settings import Settings
 
 
@@ -32,3 +33,24 @@ def test_servers_listen_on_loopback_and_the_bridge_only() -> None:
 def test_no_two_servers_want_one_port() -> None:
     wanted = [(protocol, address, port) for protocol, address, port, _ in Settings().listens()]
     assert len(wanted) == len(set(wanted))
+
+
+def test_machines_share_nothing_but_the_api_server_and_the_pods_range() -> None:
+    first = Settings(state=Path("/a/kube"))
+    second, third = first.further(2), first.further(3)
+    assert {machine.api_url for machine in (first, second, third)} == {first.api_url}
+    assert [machine.node for machine in (first, second, third)] == ["n1", "n2", "n3"]
+    assert [str(machine.node_pods) for machine in (first, second, third)] == [
+        "10.244.0.0/24",
+        "10.244.1.0/24",
+        "10.244.2.0/24",
+    ]
+    assert second.state == Path("/a/kube/machines/n2")
+    assert len({machine.cgroup for machine in (first, second, third)}) == 3
+
+
+def test_names_of_links_fit_the_kernels_15_bytes() -> None:
+    furthest = Settings().further(further_machines.MOST)
+    assert len(furthest.link) <= 15
+    assert furthest.link.startswith(furthest.bridge)  # the rules against outside packets go by this
+    assert furthest.uplink.startswith(furthest.bridge)

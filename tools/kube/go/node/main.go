@@ -1,5 +1,5 @@
 // Command node is what the embedded Kubernetes has in place of a network plugin's agent and a storage provisioner: it enforces
-// NetworkPolicies with nftables (package policy), and makes folders of this machine into volumes (package volumes). Called by
+// NetworkPolicies with nftables (package policy), and on one machine makes folders into volumes (package volumes). Called by
 // the name soperator-policy, it is the CNI plugin that holds a pod until its policies are in force (package gate).
 package main
 
@@ -30,17 +30,16 @@ func main() {
 		return
 	}
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
-	node := flag.String("node", "", "the name of this node")
 	health := flag.String("health", "127.0.0.1:10255", "where /healthz is answered")
 	socket := flag.String("socket", "", "the UNIX socket on which CNI plugins are answered")
 	nft := flag.String("nft", "nft", "the nft program")
 	table := flag.String("table", "", "the name of the nft table that is ours (family ip)")
-	root := flag.String("volumes", "", "the folder below which volumes are made")
+	root := flag.String("volumes", "", "the folder below which volumes are made; empty: another machine makes them")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	settings := settings{*kubeconfig, *node, *health, *socket, *root, &policy.Nft{Program: *nft, Table: *table}}
+	settings := settings{*kubeconfig, *health, *socket, *root, &policy.Nft{Program: *nft, Table: *table}}
 	if err := settings.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "node:", err)
 		os.Exit(1)
@@ -48,13 +47,13 @@ func main() {
 }
 
 type settings struct {
-	kubeconfig, node, health, socket, volumes string
-	nft                                       *policy.Nft
+	kubeconfig, health, socket, volumes string
+	nft                                 *policy.Nft
 }
 
 func (s settings) run(ctx context.Context) error {
-	if s.node == "" || s.nft.Table == "" || s.socket == "" || !filepath.IsAbs(s.volumes) {
-		return errors.New("-node, -table, -socket and an absolute -volumes are needed")
+	if s.nft.Table == "" || s.socket == "" || (s.volumes != "" && !filepath.IsAbs(s.volumes)) {
+		return errors.New("-table and -socket are needed, and -volumes is absolute or empty")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {
@@ -65,9 +64,11 @@ func (s settings) run(ctx context.Context) error {
 		return err
 	}
 	enforcer := policy.NewEnforcer(client, s.nft)
-	provisioner, err := volumes.New(s.volumes, s.node)
-	if err != nil {
-		return err
+	var provisioner *volumes.Provisioner
+	if s.volumes != "" {
+		if provisioner, err = volumes.New(s.volumes); err != nil {
+			return err
+		}
 	}
 
 	signalled := ctx
@@ -82,7 +83,9 @@ func (s settings) run(ctx context.Context) error {
 	})
 	server := &http.Server{Addr: s.health, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { cancel(server.ListenAndServe()) }()
-	go provisioner.Run(ctx, client)
+	if provisioner != nil {
+		go provisioner.Run(ctx, client)
+	}
 	go func() { cancel(enforcer.Run(ctx)) }()
 	go func() { cancel(gate.Serve(ctx, s.socket, enforcer)) }()
 

@@ -1,6 +1,8 @@
 // Package volumes makes a folder of this machine into a PersistentVolume for each claim of its storage classes.
 //
-// A folder can be mounted by any number of pods of the one node, so every access mode is served. Sizes are not enforced.
+// All machines of the cluster share the disk, and a folder can be mounted by any number of pods on any of them: every access mode
+// is served, and no volume is bound to a machine. As with hostPath, nothing keeps a second machine from a ReadWriteOnce volume.
+// Sizes are not enforced.
 // Claims of block devices are refused by the library, because Provisioner is no controller.BlockProvisioner.
 package volumes
 
@@ -30,13 +32,12 @@ const longestClaimInName = 120
 // Provisioner makes and removes the folders below root.
 type Provisioner struct {
 	root *os.Root
-	node string
 }
 
 var _ controller.Provisioner = &Provisioner{}
 
-// New returns the provisioner of one node; root is made when missing.
-func New(root, node string) (*Provisioner, error) {
+// New returns the provisioner; root is made when missing.
+func New(root string) (*Provisioner, error) {
 	if err := os.MkdirAll(root, 0o711); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func New(root, node string) (*Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provisioner{root: opened, node: node}, nil
+	return &Provisioner{root: opened}, nil
 }
 
 // Run serves claims until ctx ends.
@@ -83,11 +84,6 @@ func (p *Provisioner) Provision(
 			PersistentVolumeSource: v1.PersistentVolumeSource{
 				HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(p.root.Name(), name), Type: &kind},
 			},
-			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{
-					Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{p.node},
-				}},
-			}}}},
 		},
 	}, controller.ProvisioningFinished, nil
 }
