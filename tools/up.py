@@ -30,6 +30,7 @@ def main() -> None:
     clusters = descriptions(stack)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
+        chosen.embedded.require_number(machines)  # before anything is built
         versions = sorted({images.version_of(each.merged) for each in clusters})
         if build.is_needed(chosen.embedded, versions):
             build.build(chosen.embedded, versions)

@@ -91,9 +91,9 @@ class Machine:
         assert done.returncode == 0, f"{script!r} gave {done.returncode}:\n{done.stdout}"
         return done.stdout
 
-    def kubernetes(self, command: str) -> str:
+    def kubernetes(self, *command: str) -> str:
         """Run `python -m tools.kube <command>` there; a failure fails the test with what it said."""
-        done = self.run(sys.executable, "-m", "tools.kube", command)
+        done = self.run(sys.executable, "-m", "tools.kube", *command)
         assert done.returncode == 0, done.stdout
         return done.stdout
 
@@ -106,9 +106,7 @@ class Machine:
     def up_with_pods(self) -> None:
         """Start the cluster where it is down, and a Deployment with two pods in it where it is not there."""
         self.kubernetes("up")
-        import_image = "import sys; from pathlib import Path; from tools.kube import EmbeddedKubernetes; "
-        import_image += "EmbeddedKubernetes().import_image(Path(sys.argv[1]))"
-        assert self.run(sys.executable, "-c", import_image, busybox.archive()).returncode == 0
+        self.import_busybox()
         template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [busybox.container()]}}
         spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
         manifest = self.folder / "web.json"
@@ -117,6 +115,12 @@ class Machine:
         )
         self.kubectl("apply", "-f", str(manifest))
         self.await_pods()
+
+    def import_busybox(self) -> None:
+        """Load the image of the tests' pods, where a machine does not have it."""
+        import_image = "import sys; from pathlib import Path; from tools.kube import EmbeddedKubernetes; "
+        import_image += "EmbeddedKubernetes().import_image(Path(sys.argv[1]))"
+        assert self.run(sys.executable, "-c", import_image, busybox.archive()).returncode == 0
 
     def await_pods(self) -> None:
         """Wait until both pods answer through a new exec: their status may be of before a crash."""

@@ -23,28 +23,36 @@ def main() -> None:
     first = Settings(state=Path(state))
     node = KubeNode(first.further(int(number)))
     if not pod_network.is_up(node.settings):
-        _mount(first)
+        node.cgroup.kill()  # of a machine whose bridge was removed
+        _mount(node.settings, first)
         shutil.rmtree(node.settings.run, ignore_errors=True)  # as /run, it does not outlive a machine
         socket.sethostname(node.settings.node)
     node.up()
 
 
-def _mount(first: Settings) -> None:
-    """Mount what a machine has for itself. The namespace begins with all mounts of the first machine and its pods."""
+def _mount(settings: Settings, first: Settings) -> None:
+    """Mount what a machine has for itself. The namespace begins with all mounts of the first machine and its pods.
+
+    A call repairs what one that was killed has left.
+    """
     host_files.unmount_below(first.state)
-    below = [point for point in reversed(host_files.mounts_below(_SYS)) if point != _SYS]
-    before = first.state / "machines" / ".sys"
-    before.mkdir(exist_ok=True)
-    # /sys shows the network of whoever mounts it.
-    output(["mount", "--rbind", _SYS, before])
-    output(["mount", "-t", "sysfs", "sysfs", _SYS])
-    for point in below:
-        if not any(other in point.parents for other in below):
-            output(["mount", "--rbind", before / point.relative_to(_SYS), point])
-    host_files.unmount_below(before)
+    if not (_SYS / "class" / "net" / settings.uplink).exists():
+        _mount_sys(first.state / "machines" / ".sys")
     for folder in _OWN_FOLDERS:
         Path(folder).mkdir(parents=True, exist_ok=True)
         output(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder])
+
+
+def _mount_sys(prepared: Path) -> None:
+    """Replace /sys, which shows the network of whoever has mounted it, in one step; keep cgroups and all else in it."""
+    prepared.mkdir(exist_ok=True)
+    output(["mount", "-t", "sysfs", "sysfs", prepared])
+    below = [point for point in host_files.mounts_below(_SYS) if point != _SYS]
+    for point in below:
+        if not any(other in point.parents for other in below):
+            output(["mount", "--rbind", point, prepared / point.relative_to(_SYS)])
+    output(["mount", "--rbind", prepared, _SYS])
+    host_files.unmount_below(prepared)
 
 
 if __name__ == "__main__":

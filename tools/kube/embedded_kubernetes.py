@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 
 from tools import locks
@@ -38,7 +39,6 @@ class EmbeddedKubernetes:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self._node = KubeNode(self.settings)
-        self._machines = FurtherMachines(self.settings, self._node.supervisor)
         self._cgroups_before = self.settings.state / "cgroups.json"
 
     @property
@@ -54,6 +54,10 @@ class EmbeddedKubernetes:
     @property
     def _cgroup(self) -> Cgroup:
         return self._node.cgroup
+
+    @cached_property
+    def _machines(self) -> FurtherMachines:
+        return FurtherMachines(self.settings, self._node.supervisor)
 
     @property
     def is_built(self) -> bool:
@@ -79,6 +83,10 @@ class EmbeddedKubernetes:
             cni_plugins()
             for name in PROGRAMS:
                 tool(name)
+
+    def require_number(self, machines: int | None) -> None:
+        """Raise a UserError if the cluster cannot have this number of machines; None is as many as it has."""
+        self._machines.wanted(machines)
 
     def up(self, machines: int | None = None) -> None:
         """Start servers that do not run or have changed, and wait until all are well.
@@ -184,6 +192,9 @@ class EmbeddedKubernetes:
                 shown[:] = lines
 
             self._machines.up(number, report)
+            further = KubeNode(self.settings.further(number))
+            if copied := further.copy_images(self._node):
+                progress(f"copied {copied} images from {self.settings.node}")
 
     def _apply_objects(self) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": addons.objects()}

@@ -75,6 +75,17 @@ class KubeNode:
         with locks.held(self.settings.run / "import.lock", f"importing {archive}", wait_seconds=_IMPORT_SECONDS):
             self.ctr("images", "import", *how, archive, timeout_seconds=_IMPORT_SECONDS)
 
+    def copy_images(self, source: "KubeNode") -> int:
+        """Load the images of another machine that this one does not have; return their number."""
+        # Kubernetes itself names every image by its digest, too.
+        missing = sorted(name for name in source.images() - self.images() if not name.startswith("sha256:"))
+        if missing:
+            archive = self.settings.state / "images.tar"  # the next copy replaces that of a killed one
+            source.ctr("images", "export", archive, *missing, timeout_seconds=_IMPORT_SECONDS)
+            self.import_image(archive)
+            archive.unlink()
+        return len(missing)
+
     def _prepare(self) -> None:
         """Make the servers' base: folders, kernel settings, cgroup, bridge, NAT."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -85,14 +85,26 @@ def up(settings: Settings, *, routed_before: bool) -> None:
 
 def connect(settings: Settings, pid: int) -> None:
     """Connect the first machine to a further one, in whose network the process `pid` runs."""
-    ip, link = tool("ip"), settings.link
-    if not (_INTERFACES / link).exists():
+    if (_INTERFACES / settings.loose_end).exists():
+        disconnect(settings)
+    if not (_INTERFACES / settings.link).exists():
         size = ("mtu", str(mtu()))
         there = ("peer", "name", settings.uplink, *size, "netns", str(pid))
-        ip.run("link", "add", link, *size, "type", "veth", *there)
-    ip.run("link", "set", link, "up")
-    where = ("via", settings.address, "dev", link, "onlink", "src", settings.first_address)
-    ip.run("route", "replace", str(settings.node_pods), *where)
+        tool("ip").run("link", "add", settings.link, *size, "type", "veth", *there)
+    _route_to(settings)
+
+
+def unplug(settings: Settings) -> None:
+    """Leave what the first machine sends to a further one without an answer, as after a loss of power.
+
+    Without a route to it, senders would learn of its end at once, or packets would leave this machine. The route leads
+    into a pair of interfaces whose other end is down.
+    """
+    disconnect(settings)
+    ip = tool("ip")
+    ip.run("link", "add", settings.link, "type", "veth", "peer", "name", settings.loose_end)
+    ip.run("link", "set", settings.link, "arp", "off")
+    _route_to(settings)
 
 
 def disconnect(settings: Settings) -> bool:
@@ -101,6 +113,13 @@ def disconnect(settings: Settings) -> bool:
         return False
     _delete_link(tool("ip"), settings.link)
     return True
+
+
+def _route_to(settings: Settings) -> None:
+    ip = tool("ip")
+    ip.run("link", "set", settings.link, "up")
+    where = ("via", settings.address, "dev", settings.link, "onlink", "src", settings.first_address)
+    ip.run("route", "replace", str(settings.node_pods), *where)
 
 
 def _use_uplink(settings: Settings) -> None:

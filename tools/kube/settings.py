@@ -77,6 +77,11 @@ class Settings:
         return f"{self.bridge}-{self.node}"
 
     @property
+    def loose_end(self) -> str:
+        """Interface of the first machine in place of this further one, while it has no power."""
+        return f"{self.bridge}-x{self.number}"
+
+    @property
     def uplink(self) -> str:
         """Interface of a further machine to the first one."""
         return f"{self.bridge}-n1"
