@@ -47,6 +47,7 @@ class Trial:
     def place(self, pod: str, machine: str) -> None:
         """Move a pod to a machine."""
         others = [node for node in ("n1", "n2", "n3") if node != machine]
+        self.box.kubectl("uncordon", machine)
         self.box.kubectl("cordon", *others)
         self.box.kubectl("-n", "slurm", "delete", "pod", pod, "--ignore-not-found")
         placed = {"node": machine, "ready": "True", "deleted": ""}

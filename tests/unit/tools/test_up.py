@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from tools import paths, up
+from tools import build, chosen_cluster, paths, up
 from tools.chosen_cluster import ChosenCluster
+from tools.console import UserError
 from tools.engine import DeployError, StackChanges
+from tools.kube import EmbeddedKubernetes
 
 CHOSEN = ChosenCluster(Path("kubeconfig"), None, None, Path("state"))
+EMBEDDED = ChosenCluster(Path("kubeconfig"), None, EmbeddedKubernetes(), Path("state"))
 
 
 class Recording:
@@ -60,3 +63,25 @@ def test_without_policies_there_is_no_preview(deployer: Recording, monkeypatch: 
     monkeypatch.delenv("POLICY_PACKS", raising=False)
     up.deploy("local", CHOSEN)
     assert deployer.asked == ["up"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "machines", "problem"),
+    [
+        (
+            ChosenCluster(Path("kubeconfig"), None, EmbeddedKubernetes(), Path("state")),
+            "0",
+            "a cluster has 1 to 9 machines",
+        ),
+        (CHOSEN, "3", "KUBECONFIG or CONTEXT names another one"),
+    ],
+    ids=["out of range", "not the embedded Kubernetes"],
+)
+def test_a_number_of_machines_is_refused_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, chosen: ChosenCluster, machines: str, problem: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["up", "--machines", machines])
+    monkeypatch.setattr(chosen_cluster, "choose", lambda: chosen)
+    monkeypatch.setattr(build, "is_needed", lambda *_: pytest.fail("something is built"))
+    with pytest.raises(UserError, match=problem):
+        up.main()

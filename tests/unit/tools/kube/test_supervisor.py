@@ -177,6 +177,17 @@ def test_a_part_that_does_not_end_when_asked_is_killed(supervisor: Supervisor, t
     assert not process.alive()
 
 
+def test_a_part_that_is_killed_is_not_asked_to_end(supervisor: Supervisor, tmp_path: Path) -> None:
+    ready, asked = tmp_path / "ready", tmp_path / "asked"
+    script = f"trap 'touch {asked}; exit' TERM; touch {ready}; while :; do sleep 0.1; done"
+    part = a_part(script, well=when(ready))
+    supervisor.ensure(part)
+    supervisor.wait(part)
+    supervisor.kill("server")
+    assert supervisor.process("server") is None
+    assert not asked.exists()
+
+
 def test_stopping_what_does_not_run_is_no_error(supervisor: Supervisor) -> None:
     assert not supervisor.stop(a_part())
 
