@@ -96,7 +96,9 @@ def test_jobs_of_a_container_that_ended_are_requeued_or_failed_at_once(slurm: Sl
         return requeued["JobState"], requeued["Restarts"], slurm.job(interactive)["JobState"]
 
     wait_until(lambda: states() == ("PENDING", "1", "NODE_FAIL"), "Slurm knows the lost jobs", seen=states)
-    slurm.ssh(f"scancel {batch}")  # Slurm waits two minutes before it starts a requeued job
+    slurm.scontrol("update", f"job={batch}", "StartTime=now")  # Slurm would wait two minutes
+    wait_until(lambda: states()[0] == "RUNNING", "the requeued job runs on the same node", seen=states)
+    slurm.ssh(f"scancel {batch}")
     assert slurm.ssh(f"srun -w {NODE} hostname").stdout == f"{NODE}\n"
     assert "Reason=" not in slurm.scontrol("show", "node", NODE)
 

@@ -92,8 +92,9 @@ node=$(hostname)
 open_cgroups "$node" || echo "Slurm can make no cgroups: slurmd does not start with slurm.constrain: cgroup." >&2
 
 # Steps of an earlier container are gone. By their sockets slurmd would report them to slurmctld as running, and their
-# jobs would stay until their time limit (measured with 24.11.5).
-find "$SPOOL_DIR" -maxdepth 1 -type s -delete
+# jobs would stay until their time limit. A batch job that is requeued and finds its former script cannot start, and is
+# held (both measured with 24.11.5).
+find "$SPOOL_DIR" -maxdepth 1 \( -type s -o -type d -name 'job[0-9]*' \) -exec rm -rf {} +
 # The commands find Slurm's files at slurmctld before slurmd has them.
 export SLURM_CONF_SERVER="$controller"
 end_lost_jobs "$pod_start"

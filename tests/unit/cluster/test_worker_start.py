@@ -96,15 +96,17 @@ def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and
 
 
 def test_slurmd_finds_no_steps_of_an_earlier_container(worker: Worker) -> None:
-    """It would report them to slurmctld as running."""
+    """It would report them to slurmctld as running, and start no batch job that finds its former script."""
     spool = worker.root / "spool"
+    (spool / "cred_state").touch()
     (spool / "job00009").mkdir()
+    (spool / "job00009" / "slurm_script").touch()
     with socket.socket(socket.AF_UNIX) as step:
         step.bind(str(spool / "cpu-4_9.0"))
 
     worker.start()
 
-    assert [each.name for each in spool.iterdir()] == ["job00009"]
+    assert [each.name for each in spool.iterdir()] == ["cred_state"]
 
 
 def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
