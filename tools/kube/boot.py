@@ -37,7 +37,7 @@ def _mount(settings: Settings, first: Settings) -> None:
     """
     host_files.unmount_below(first.state)
     if not (_SYS / "class" / "net" / settings.uplink).exists():
-        _mount_sys(first.state / "machines" / ".sys")
+        _mount_sys(first.state / ".sys")
     for folder in _OWN_FOLDERS:
         Path(folder).mkdir(parents=True, exist_ok=True)
         output(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", folder])

@@ -162,6 +162,10 @@ class EmbeddedKubernetes:
             [*program, *arguments], stdin=stdin, timeout_seconds=timeout_seconds, what=f"kubectl {arguments[0]}"
         )
 
+    def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
+        """Run the first machine's client of containerd in the namespace of Kubernetes and return its output."""
+        return self._node.ctr(*arguments, timeout_seconds=timeout_seconds)
+
     def images(self) -> set[str]:
         """Return the names of the images that all machines have."""
         return set.intersection(*(node.images() for node in self._nodes()))

@@ -9,7 +9,8 @@ from tools import paths
 from tools.console import UserError
 
 _LONGEST_STATE_PATH = 64
-"""A UNIX socket's path is limited to 107 bytes, and containerd's longest is 40 bytes below the state folder."""
+"""A UNIX socket's path is limited to 107 bytes, and containerd's longest is 40 bytes below the state folder, which for
+a further machine is 3 bytes below that of the first."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse a state folder too deep for its sockets."""
-        if len(str(self.state)) > _LONGEST_STATE_PATH:
+        longest = _LONGEST_STATE_PATH + (0 if self.is_first else len("/n2"))
+        if len(str(self.state)) > longest:
             raise UserError(
                 f"the state folder {self.state} has {len(str(self.state))} characters, and sockets below it allow "
-                f"{_LONGEST_STATE_PATH}. Set XDG_STATE_HOME to a shorter path"
+                f"{longest}. Set XDG_STATE_HOME to a shorter path"
             )
 
     def further(self, number: int) -> "Settings":
         """Return the settings of a further machine, seen from the first one."""
-        return replace(self, state=self.state / "machines" / f"n{number}", number=number)
+        return replace(self, state=self.state / f"n{number}", number=number)
 
     @property
     def is_first(self) -> bool:

@@ -45,7 +45,7 @@ def test_machines_share_nothing_but_the_api_server_and_the_pods_range() -> None:
         "10.244.1.0/24",
         "10.244.2.0/24",
     ]
-    assert second.state == Path("/a/kube/machines/n2")
+    assert second.state == Path("/a/kube/n2")
     assert len({machine.cgroup for machine in (first, second, third)}) == 3
 
 
@@ -54,3 +54,8 @@ def test_names_of_links_fit_the_kernels_15_bytes() -> None:
     assert len(furthest.link) <= 15
     assert furthest.link.startswith(furthest.bridge)  # the rules against outside packets go by this
     assert furthest.uplink.startswith(furthest.bridge)
+
+
+def test_every_state_folder_of_a_first_machine_has_room_for_further_ones() -> None:
+    longest = Settings(state=Path("/" + "a" * 63))
+    assert longest.further(further_machines.MOST).number == further_machines.MOST
