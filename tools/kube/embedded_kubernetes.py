@@ -126,11 +126,13 @@ class EmbeddedKubernetes:
         """Start a further machine that was killed: as after a boot, with its disk and without its processes.
 
         Raises:
-            UserError: There is no such machine, or a server was not well in its time.
+            UserError: There is no such machine, Kubernetes is not up, or a server was not well in its time.
 
         """
         with self._lock("start_machine"):
             self._machines.require(number)
+            if not pod_network.is_up(self.settings):
+                raise UserError("Kubernetes is not up. `make up` starts it, with all its machines")
             self._start_machine(number)
 
     def down(self) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools.console import UserError
+from tools.kube import EmbeddedKubernetes
 from tools.kube.further_machines import MOST, FurtherMachines
 from tools.kube.settings import Settings
 from tools.kube.supervisor import Supervisor
@@ -63,3 +64,9 @@ def test_a_machine_that_does_not_run_is_not_killed_again(settings: Settings, mac
     make(settings, 2)
     with pytest.raises(UserError, match=r"n2 does not run\. Start it with `make machine-start N=2`"):
         machines.kill(2)
+
+
+def test_a_machine_does_not_start_without_the_first(settings: Settings) -> None:
+    make(settings, 2)
+    with pytest.raises(UserError, match=r"Kubernetes is not up\. `make up` starts it, with all its machines"):
+        EmbeddedKubernetes(settings).start_machine(2)
