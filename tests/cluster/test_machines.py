@@ -146,13 +146,14 @@ def test_a_pod_sees_its_own_machine_alone(three: Machine) -> None:
 
 
 def test_a_machine_that_is_killed_takes_its_pods_and_network_with_it(three: Machine) -> None:
-    there, others = processes(three, 2), processes(three, 3)
+    there, other = processes(three, 2), (three.settings.run / "n3.json").read_text()
     target = address(three, "n2")
     three.kubernetes("machine-kill", "--number", "2")
     assert not processes(three, 2)
     assert not any(Path(f"/proc/{pid}").exists() for pid in there)
     assert "timed out" in run(three, "n1", f"nc -w 2 {target} 8080 < /dev/null")  # no answer, not even a refusal
-    assert processes(three, 3) == others
+    assert answers(three, "n3")
+    assert (three.settings.run / "n3.json").read_text() == other
     assert three.run(sys.executable, "-m", "tools.kube", "status").returncode == 1
 
 
