@@ -60,7 +60,7 @@ node_gres() {
 #
 # slurmd starts without them as well. Slurm then takes the GPUs of a node for equally near to all its cores.
 place_gpus() {
-    if (cd "$scripts" && python3 -B -m gpu_sockets "$SYS" "$PROC" "$1" "$2") < "$NODE_GRES" > "$NODE_GRES.placed"; then
+    if (cd "${0%/*}" && python3 -B -m gpu_sockets "$SYS" "$PROC" "$1" "$2") < "$NODE_GRES" > "$NODE_GRES.placed"; then
         mv "$NODE_GRES.placed" "$NODE_GRES"
     fi
 }
