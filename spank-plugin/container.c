@@ -22,12 +22,14 @@ const struct container_word CONTAINER_WORDS[] = {
     {"container-env", "PYXIS_CONTAINER_ENV", "NAME[,NAME...]", "variables of the job that win over the image's",
      CONTAINER_ENV},
     {"no-container-remap-root", NULL, NULL, "stay the user in the container, as always", CONTAINER_HARMLESS},
-    {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point, as always", CONTAINER_HARMLESS},
+    {"container-entrypoint", "PYXIS_CONTAINER_ENTRYPOINT", NULL,
+     "run the image's entry point before the task, which gets the variables that it sets", CONTAINER_ENTRYPOINT},
+    {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point (default)", CONTAINER_NO_ENTRYPOINT},
+    {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
+     CONTAINER_ENTRYPOINT_LOG},
     {"container-name", "PYXIS_CONTAINER_NAME", "NAME", "not supported", CONTAINER_REFUSED},
     {"container-save", "PYXIS_CONTAINER_SAVE", "PATH", "not supported", CONTAINER_REFUSED},
     {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL, "not supported", CONTAINER_REFUSED},
-    {"container-entrypoint", "PYXIS_CONTAINER_ENTRYPOINT", NULL, "not supported", CONTAINER_REFUSED},
-    {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "not supported", CONTAINER_REFUSED},
     {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]", "not supported", CONTAINER_REFUSED},
     {NULL, NULL, NULL, NULL, CONTAINER_REFUSED},
 };
@@ -117,6 +119,14 @@ int container_take(struct container *container, const struct container_word *wor
         container->has_writable = true;
         container->read_only = word->option == CONTAINER_READONLY;
         return 0;
+    case CONTAINER_ENTRYPOINT:
+    case CONTAINER_NO_ENTRYPOINT:
+        container->has_entrypoint = true;
+        container->entrypoint = word->option == CONTAINER_ENTRYPOINT;
+        return 0;
+    case CONTAINER_ENTRYPOINT_LOG:
+        container->entrypoint_log = true;
+        return 0;
     case CONTAINER_HARMLESS:
         return 0;
     case CONTAINER_REFUSED:
@@ -156,6 +166,10 @@ static bool is_decided(const struct container *container, enum container_option 
     case CONTAINER_WRITABLE:
     case CONTAINER_READONLY:
         return container->has_writable;
+    case CONTAINER_ENTRYPOINT:
+        return container->has_entrypoint;
+    case CONTAINER_ENTRYPOINT_LOG:
+        return container->entrypoint_log;
     default:
         return false;
     }
@@ -170,6 +184,10 @@ static int take_switch(struct container *container, const struct container_word 
         return REFUSED("%s=%.100s: known are yes and no", word->variable, value);
     if (word->option == CONTAINER_MOUNT_HOME)
         container->mount_home = wanted;
+    else if (word->option == CONTAINER_ENTRYPOINT)
+        container->entrypoint = wanted;
+    else if (word->option == CONTAINER_ENTRYPOINT_LOG)
+        container->entrypoint_log = wanted;
     else if (word->option == CONTAINER_REFUSED)
         return wanted ? container_take(container, word, NULL, failure) : 0;
     else
@@ -191,7 +209,7 @@ int container_complete(struct container *container, const char *(*get)(void *job
     }
     if (container->image[0] == '\0' &&
         (container->has_mounts || container->workdir[0] || container->names[0] || container->has_home ||
-         container->has_writable))
+         container->has_writable || container->entrypoint))
         return REFUSED("options of a container need --container-image");
     return 0;
 }
@@ -213,5 +231,5 @@ bool container_keeps(const struct container *container, const char *name)
     for (size_t i = 0; i < LENGTH(OURS); i++)
         if (strncmp(name, OURS[i], strlen(OURS[i])) == 0)
             return true;
-    return is_in(container->names, name);
+    return is_in("_,OLDPWD,PWD,SHLVL", name) || is_in(container->names, name);
 }

@@ -8,6 +8,8 @@
  *   --[no-]container-mount-home                     default: not
  *   --container-writable, --container-readonly      default: writable, and lost at the task's end
  *   --container-env=NAME[,...]                      variables of the job that win over the image's
+ *   --[no-]container-entrypoint                     default: not
+ *   --container-entrypoint-log                      show what the entry point prints
  *
  * Options of Pyxis that are not supported are refused in words.
  */
@@ -32,6 +34,9 @@ enum container_option {
     CONTAINER_WRITABLE,
     CONTAINER_READONLY,
     CONTAINER_ENV,
+    CONTAINER_ENTRYPOINT,
+    CONTAINER_NO_ENTRYPOINT,
+    CONTAINER_ENTRYPOINT_LOG,
     CONTAINER_HARMLESS, /* what changes nothing here */
     CONTAINER_REFUSED,
 };
@@ -61,8 +66,8 @@ struct container {
     char written[CONTAINER_LIST_SIZE]; /* of --container-mounts, cut into `mounts` */
     struct container_mount mounts[CONTAINER_MAX_MOUNTS];
     size_t mount_count;
-    bool has_mounts, has_home, has_writable; /* what an option has decided: a variable no longer does */
-    bool mount_home, read_only;
+    bool has_mounts, has_home, has_writable, has_entrypoint; /* what an option has decided: a variable no longer does */
+    bool mount_home, read_only, entrypoint, entrypoint_log;
 };
 
 /* Take an option with its argument; the same one twice, as Slurm may give it, is one. Returns 0, or -1. */
@@ -76,7 +81,8 @@ int container_take(struct container *container, const struct container_word *wor
 int container_complete(struct container *container, const char *(*get)(void *job, const char *name), void *job,
                        struct failure *failure);
 
-/* True if the job's value of the variable wins over the image's: one of Slurm, PMI, the node, or of --container-env. */
+/* True if the job's value of the variable wins over the image's: one of Slurm, PMI, the node, of a
+ * shell's own, or of --container-env. */
 bool container_keeps(const struct container *container, const char *name);
 
 #endif

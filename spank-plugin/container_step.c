@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "container.h"
+#include "container_entrypoint.h"
 #include "container_view.h"
 #include "image_settings.h"
 
@@ -190,7 +191,7 @@ int container_step_enter(const struct jail_config *config, const char *directory
     if (snprintf(tree, sizeof(tree), "%s/rootfs", folder) >= (int)sizeof(tree))
         return fail_with(failure, FAILURE_JOB, "the image's folder %.100s... has too long a path", folder);
     if (person_enter(&person, failure) == 0)
-        result = image_settings_read(&settings, folder, failure);
+        result = image_settings_read(&settings, folder, container.entrypoint, failure);
     if (person_leave(failure) < 0)
         return -1;
     return result < 0 ? -1 : container_view_enter(&view, failure);
@@ -201,4 +202,17 @@ int container_step_settle(int (*set)(void *job, const char *name, const char *va
 {
     snprintf(directory, PATH_MAX, "%s", container.workdir[0] != '\0' ? container.workdir : settings.workdir);
     return image_settings_give(&settings, &container, set, job, failure);
+}
+
+int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure)
+{
+    char **environment;
+
+    if (!container.entrypoint)
+        return 0;
+    if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS)
+        return fail_with(failure, FAILURE_JOB, "ask Slurm for the variables of the job");
+    if (container_entrypoint_run(&settings, (char *)GIVE_ENVIRONMENT, environment, container.entrypoint_log, failure) < 0)
+        return -1;
+    return image_settings_give(&settings, &container, set, spank, failure);
 }

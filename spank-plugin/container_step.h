@@ -41,4 +41,7 @@ int container_step_enter(const struct jail_config *config, const char *directory
 int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
                           struct failure *failure);
 
+/* In a task, as the user, in its working directory: run the image's entry point, if the job wants it. */
+int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure);
+
 #endif

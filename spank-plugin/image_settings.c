@@ -46,7 +46,7 @@ static char *read_file(const char *folder, const char *name, size_t *size, struc
     return content;
 }
 
-int image_settings_read(struct image_settings *settings, const char *folder, struct failure *failure)
+int image_settings_read(struct image_settings *settings, const char *folder, bool entrypoint, struct failure *failure)
 {
     size_t size;
     char *workdir = read_file(folder, "workdir", &size, failure);
@@ -56,7 +56,14 @@ int image_settings_read(struct image_settings *settings, const char *folder, str
     snprintf(settings->workdir, sizeof(settings->workdir), "%s", workdir[0] == '/' ? workdir : "/");
     free(workdir);
     settings->variables = read_file(folder, "environment", &settings->size, failure);
-    return settings->variables ? 0 : -1;
+    if (!settings->variables || !entrypoint)
+        return settings->variables ? 0 : -1;
+    if ((settings->entrypoint = read_file(folder, "entrypoint", &settings->entrypoint_size, failure)))
+        return 0;
+    return errno != ENOENT ? -1
+                           : fail_with(failure, FAILURE_JOB,
+                                       "%.300s was brought by an older version, without its entry point: remove it, and "
+                                       "start the job again", folder);
 }
 
 int image_settings_give(const struct image_settings *settings, const struct container *container,

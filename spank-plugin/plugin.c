@@ -247,10 +247,11 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
         node_environment_give(NODE_ENVIRONMENT, set_missing, spank, &failure) < 0)
         return refuse(&failure);
     /* As the user: root may not be let into a home directory. */
-    if (chdir(working_directory) == 0)
-        return 0;
-    fail_job(&failure, "chdir to", working_directory);
-    return refuse(&failure);
+    if (chdir(working_directory) < 0) {
+        fail_job(&failure, "chdir to", working_directory);
+        return refuse(&failure);
+    }
+    return container_step_wanted() && container_step_begin(spank, set_over, &failure) < 0 ? refuse(&failure) : 0;
 }
 
 int slurm_spank_task_exit(spank_t spank, int count, char **arguments)

@@ -134,13 +134,28 @@ TEST(options_without_an_image_are_refused)
 TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name)
 {
     static const char *const WORDS[] = {"container-name", "container-save", "container-remap-root",
-                                        "container-entrypoint", "container-unshare"};
+                                        "container-unshare"};
 
     for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
         CHECK(take(WORDS[i], "x") == -1);
         CHECK_SAYS(failure.text, WORDS[i]);
     }
-    CHECK(take("no-container-entrypoint", NULL) == 0 && take("no-container-remap-root", NULL) == 0);
+    CHECK(take("no-container-remap-root", NULL) == 0);
+}
+
+TEST(an_entry_point_runs_if_an_option_or_a_variable_says_so)
+{
+    static const char *const VARIABLES[] = {"PYXIS_CONTAINER_IMAGE", "ubuntu", "PYXIS_CONTAINER_ENTRYPOINT", "1",
+                                            "PYXIS_CONTAINER_ENTRYPOINT_LOG", "1", NULL};
+
+    CHECK(complete(VARIABLES) == 0 && container.entrypoint && container.entrypoint_log);
+    container = (struct container){.mount_count = 0};
+    CHECK(take("no-container-entrypoint", NULL) == 0 && complete(VARIABLES) == 0 && !container.entrypoint);
+    container = (struct container){.mount_count = 0};
+    CHECK(take("container-image", "ubuntu") == 0 && complete(NONE) == 0 && !container.entrypoint);
+    container = (struct container){.mount_count = 0};
+    CHECK(take("container-entrypoint", NULL) == 0 && complete(NONE) == -1);
+    CHECK_SAYS(failure.text, "need --container-image");
 }
 
 TEST(variables_of_slurm_and_of_the_option_win_over_the_images)
@@ -149,5 +164,6 @@ TEST(variables_of_slurm_and_of_the_option_win_over_the_images)
     CHECK(container_keeps(&container, "PATH") && container_keeps(&container, "LD_LIBRARY_PATH"));
     CHECK(container_keeps(&container, "SLURM_JOB_ID") && container_keeps(&container, "PMIX_RANK"));
     CHECK(!container_keeps(&container, "LD_LIBRARY") && !container_keeps(&container, "LIBRARY_PATH"));
-    CHECK(!container_keeps(&container, "HOME"));
+    CHECK(container_keeps(&container, "_") && container_keeps(&container, "SHLVL"));
+    CHECK(!container_keeps(&container, "HOME") && !container_keeps(&container, "_X") && !container_keeps(&container, "WD"));
 }

@@ -167,6 +167,47 @@ def test_a_read_only_container_takes_no_change(slurm: Slurm, image: str) -> None
     assert said == "end\n"
 
 
+ENTRY = """#!/bin/sh
+echo banner
+export FIRST="from the entry point" SLURM_JOB_ID=0 PATH=/opt/image:$PATH
+[ -z "$FAIL" ] || { echo "no licence" >&2; exit 3; }
+exec "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def with_entry_point(slurm: Slurm, image: str) -> str:
+    """An image whose entry point sets variables."""
+    files = {"/bin/busybox": busybox.program(), "/entry": ENTRY.encode()}
+    links = {f"/bin/{name}": "busybox" for name in ("sh", "cat", "id")}
+    path = "/home/alice/images/entry.tar"
+    send(slurm, path, archives.archive("entry:1", files, entrypoint=["/entry"], links=links))
+    return path
+
+
+def test_an_entry_point_gives_its_variables_to_every_task(slurm: Slurm, with_entry_point: str) -> None:
+    script = 'echo "$SLURM_PROCID $FIRST $(test $SLURM_JOB_ID = 0 || echo job) ${PATH%%:*}"'
+    said, told = run(slurm, with_entry_point, script, "-n2 --overcommit --mem=1 --container-entrypoint")
+
+    assert sorted(said.splitlines()) == [f"{task} from the entry point job /opt/image" for task in (0, 1)]
+    assert "banner" not in told
+    said, told = run(slurm, with_entry_point, script, f"{SMALL} --container-entrypoint --container-entrypoint-log")
+    assert "banner" not in said
+    assert "banner" in told
+    assert run(slurm, with_entry_point, script)[0].startswith("0  job ")
+
+
+def test_an_entry_point_that_fails_fails_the_task_with_its_words(slurm: Slurm, with_entry_point: str) -> None:
+    done = slurm.ssh(
+        f"FAIL=1 PYXIS_CONTAINER_ENTRYPOINT=1 srun {SMALL} --container-image={with_entry_point} echo has run",
+        check=False,
+    )
+
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "the image's entry point /entry has failed with exit code 3. no licence" in done.stderr
+
+
 def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:
     done = slurm.ssh(f"srun {SMALL} --container=/home/alice/bundle true", check=False)
 
@@ -176,7 +217,8 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--container-name=x", "--container-name is not supported"),
+        ("--container-unshare=net", "--container-unshare is not supported"),
+        ("--container-entrypoint", "entry point /bin/sh has failed with exit code"),
         ("--container-mounts=relative:/x", "absolute paths"),
         ("--container-workdir=/missing", "chdir to /missing"),
     ],

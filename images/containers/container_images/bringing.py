@@ -84,7 +84,7 @@ class ImageBringer:
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
     def bring(self, digest: str, part: Path, new: Path) -> None:
-        """Make `rootfs`, `environment` and `workdir` in the folder `new`, from what is pulled into `part`."""
+        """Make `rootfs` and the settings (`write_settings`) in the folder `new`, from what is pulled into `part`."""
         began = time.monotonic()
         layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
@@ -178,7 +178,9 @@ def size_of_layers(manifest: bytes) -> int:
 
 
 def write_settings(layout: Path, folder: Path) -> None:
-    """Write what the plugin needs of an image's configuration: variables, each with a zero byte, and the directory.
+    """Write what the plugin needs of an image's configuration.
+
+    These are variables and the words of the entry point, a zero byte after every one, and the directory.
 
     Raises:
         ImageError: The configuration has another form than that of OCI.
@@ -189,12 +191,17 @@ def write_settings(layout: Path, folder: Path) -> None:
         manifest = _blob(layout, index["manifests"][-1]["digest"])
         config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
         variables = "".join(f"{variable}\0" for variable in config.get("Env") or [] if "\0" not in variable).encode()
+        entry_point = "".join(f"{word}\0" for word in config.get("Entrypoint") or [] if "\0" not in word).encode()
         directory = (config.get("WorkingDir") or "/").encode()
     except _ODD as error:
-        message = "the image's configuration is not one of OCI: its Env is a list of texts, and its WorkingDir a text."
+        message = (
+            "the image's configuration is not one of OCI: its Env and Entrypoint are lists of texts, and its "
+            "WorkingDir a text."
+        )
         raise ImageError(message) from error
     (folder / "environment").write_bytes(variables)
     (folder / "workdir").write_bytes(directory)
+    (folder / "entrypoint").write_bytes(entry_point)
 
 
 def _failure(program: str, errors: str) -> ImageError:

@@ -1,8 +1,8 @@
 """The user's store of images, on storage that all nodes share: each image is brought once, by one process.
 
-`images/<name>/`     an image, by its digest and the machine's architecture: its files in `rootfs`; `environment` and
-                     `workdir` for the plugin; `reference`, its name, and `size` in bytes. The folder's time is that of
-                     the last start
+`images/<name>/`     an image, by its digest and the machine's architecture: its files in `rootfs`; `environment`,
+                     `entrypoint` and `workdir` for the plugin; `reference`, its name, and `size` in bytes. The folder's
+                     time is that of the last start
 `uses/<name>`        held by the tasks of all nodes in that image, and by the processes that bring it for them
 `parts/<name>/`      what is pulled of an image; what a killed process has left is gone on with
 `parts/.../new.*/`   an image in the making, a folder for every try: a late writer of another one does no harm

@@ -228,6 +228,7 @@ def test_a_layout_becomes_a_folder_with_files_variables_and_a_directory(
         [layer([("etc/name", b"first"), ("gone", b"x")]), layer([("etc/name", b"second"), (".wh.gone", b"")])],
         Env=["PATH=/opt/bin", "TEXT=two\nlines"],
         WorkingDir="/work",
+        Entrypoint=["/start", "two words"],
     )
 
     folder = brought(tmp_path / "home", layout, programs, capsys)
@@ -237,7 +238,15 @@ def test_a_layout_becomes_a_folder_with_files_variables_and_a_directory(
     assert not (folder / "rootfs/gone").exists()
     assert (folder / "environment").read_bytes() == b"PATH=/opt/bin\0TEXT=two\nlines\0"
     assert (folder / "workdir").read_text() == "/work"
-    assert sorted(path.name for path in folder.iterdir()) == ["environment", "reference", "rootfs", "size", "workdir"]
+    assert (folder / "entrypoint").read_bytes() == b"/start\0two words\0"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "entrypoint",
+        "environment",
+        "reference",
+        "rootfs",
+        "size",
+        "workdir",
+    ]
     assert (folder / "reference").read_text() == f"oci:{layout}"
 
 
@@ -400,11 +409,13 @@ def test_the_size_of_an_image_is_that_of_its_layers_if_they_say_it(manifest: byt
     assert size_of_layers(manifest) == size
 
 
-@pytest.mark.parametrize("config", [{"Env": 5}, {"Env": [5]}, {"WorkingDir": 5}, {"Env": ["A=\ud800"]}])
+@pytest.mark.parametrize(
+    "config", [{"Env": 5}, {"Env": [5]}, {"WorkingDir": 5}, {"Entrypoint": [5]}, {"Env": ["A=\ud800"]}]
+)
 def test_an_odd_configuration_is_refused_in_words(config: dict[str, object], tmp_path: Path) -> None:
     layout = make_layout(tmp_path / "layout", [], **config)
 
-    with pytest.raises(ImageError, match="Env is a list of texts"):
+    with pytest.raises(ImageError, match="Env and Entrypoint are lists of texts"):
         write_settings(layout, tmp_path)
 
 
