@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import squashfs_tools
 from tests.cluster import busybox
 from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
 from tests.cluster.slurm import Slurm
@@ -206,6 +207,37 @@ def test_an_entry_point_that_fails_fails_the_task_with_its_words(slurm: Slurm, w
     assert done.returncode != 0
     assert done.stdout == ""
     assert "the image's entry point /entry has failed with exit code 3. no licence" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def squashfs(slurm: Slurm, image: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file as `enroot import` writes it, whose programs want to be set-user-id."""
+    tree = tmp_path_factory.mktemp("squashfs") / "tree"
+    for name, content in {
+        "bin/busybox": busybox.program().decode("latin-1"),
+        "entry": ENTRY,
+        "etc/rc": 'cd "/work" && unset OLDPWD || exit 1\n    exec \'/entry\' "$@"\n',
+        "etc/environment": 'OF_IMAGE="1 2"\nPATH=/bin\n',
+    }.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(content, encoding="latin-1")
+        (tree / name).chmod(0o4755)
+    for name in ("sh", "cat", "id", "ls"):
+        (tree / "bin" / name).symlink_to("busybox")
+    (tree / "work").mkdir()
+    squashfs_tools.pack(tree, tree.with_suffix(".sqsh"), "-all-root")
+    send(slurm, "/home/alice/images/it.sqsh", tree.with_suffix(".sqsh").read_bytes())
+    return "/home/alice/images/it.sqsh"
+
+
+def test_a_file_of_enroot_is_an_image_with_variables_directory_and_entry_point(slurm: Slurm, squashfs: str) -> None:
+    script = 'echo "$OF_IMAGE $PWD $FIRST $(id -u)"; ls -l /entry'
+    said, told = run(slurm, squashfs, script, f"{SMALL} --container-entrypoint")
+
+    assert said.splitlines()[0] == "1 2 /work from the entry point 2001"
+    assert said.splitlines()[1].startswith("-rwxr-xr-x")
+    assert "has brought it in" in told
+    assert "brought" not in run(slurm, squashfs, "true")[1]
 
 
 def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:

@@ -3,47 +3,20 @@
 import hashlib
 import json
 import os
-import re
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from container_images.image_reference import ImageError, ImageReference, RegistryUnreachableError
-from container_images.image_store import STORE
+from container_images.image_reference import ImageReference
+from container_images.image_settings import ODD, settings_of_layout, write_settings
+from container_images.program_running import run_program
 from container_images.store_cleaning import open_to_owner, size_of
 
 _NAME = "image"
 """Tag in the OCI layout of one image."""
 
-_DIES_WITH_IMPORTER = ("setpriv", "--pdeathsig", "KILL")
-"""Start of a command that the kernel kills when this process dies."""
-
-_PROGRESS_SECONDS = 10
 _RETRIES = 3
 _MIB = 1024 * 1024
-
-_REFUSED = r"unauthorized|authentication required|denied|\b40[13]\b"
-_UNREACHABLE = (
-    r"dial tcp|connection (refused|reset)|timeout|deadline exceeded|unreachable|no route to host|\bEOF\b|"
-    r"toomanyrequests|status ?(code)?( from registry)?:? (429|5\d\d)\b"
-)
-
-_HINTS = {
-    _REFUSED: "Is the name right, and are credentials for the registry "
-    "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
-    r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
-    r"no space left|quota": f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
-    r"x509|certificate": "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
-    "(containers.registries) know the registry's authority.",
-}
-"""Next steps for words of a failed program, in the order in which they count."""
-
-
-_ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
-"""Errors of JSON that is another thing than what was asked for."""
 
 
 class ImageBringer:
@@ -98,13 +71,14 @@ class ImageBringer:
             progress=lambda: self._say(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
         )
         self._say("unpacks it")
-        self._run(
+        run_program(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
+            self._environment,
             progress=lambda: self._say("still unpacks it"),
         )
         open_to_owner(root)
         root.chmod(root.stat().st_mode & 0o7777 | 0o700)
-        write_settings(layout, new)
+        write_settings(new, settings_of_layout(layout))
         (new / "reference").write_bytes(os.fsencode(self._image.skopeo))
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")
 
@@ -124,33 +98,7 @@ class ImageBringer:
         # Users' own images count as good as the registry's: whoever runs one runs it as the own user.
         own = ["skopeo", "--insecure-policy", *(["--tmpdir", str(temporary)] if temporary else []), verb]
         credentials = ["--authfile", f"/proc/self/fd/{self._authentication}"]
-        return self._run([*own, *credentials, *arguments], progress=progress)
-
-    def _run(self, command: Sequence[str], *, progress: Callable[[], None] | None = None) -> bytes:
-        with (
-            tempfile.TemporaryFile() as errors,
-            tempfile.TemporaryFile() as output,
-            subprocess.Popen(
-                [*_DIES_WITH_IMPORTER, *command],
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                close_fds=False,  # it has the file with credentials, and the store's lock as long as it lives
-            ) as process,
-        ):
-            while True:
-                try:
-                    process.wait(_PROGRESS_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    if progress:
-                        progress()
-            if process.returncode:
-                errors.seek(0)
-                raise _failure(command[0], errors.read().decode(errors="replace"))
-            output.seek(0)
-            return output.read()
+        return run_program([*own, *credentials, *arguments], self._environment, progress=progress)
 
 
 def keep_whole_blobs(layout: Path) -> None:
@@ -172,53 +120,6 @@ def size_of_layers(manifest: bytes) -> int:
     """Return the bytes of all layers, or 0 if the manifest does not say: if it is odd, skopeo tells the user."""
     try:
         total = sum(int(layer["size"]) for layer in json.loads(manifest)["layers"])
-    except _ODD:
+    except ODD:
         return 0
     return total if 0 < total < 1 << 63 else 0
-
-
-def write_settings(layout: Path, folder: Path) -> None:
-    """Write what the plugin needs of an image's configuration.
-
-    These are variables and the words of the entry point, a zero byte after every one, and the directory.
-
-    Raises:
-        ImageError: The configuration has another form than that of OCI.
-
-    """
-    try:
-        index = json.loads((layout / "index.json").read_text())
-        manifest = _blob(layout, index["manifests"][-1]["digest"])
-        config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
-        variables = "".join(f"{variable}\0" for variable in config.get("Env") or [] if "\0" not in variable).encode()
-        entry_point = "".join(f"{word}\0" for word in config.get("Entrypoint") or [] if "\0" not in word).encode()
-        directory = (config.get("WorkingDir") or "/").encode()
-    except _ODD as error:
-        message = (
-            "the image's configuration is not one of OCI: its Env and Entrypoint are lists of texts, and its "
-            "WorkingDir a text."
-        )
-        raise ImageError(message) from error
-    (folder / "environment").write_bytes(variables)
-    (folder / "workdir").write_bytes(directory)
-    (folder / "entrypoint").write_bytes(entry_point)
-
-
-def _failure(program: str, errors: str) -> ImageError:
-    words = in_words(program, errors)
-    unreachable = re.search(_UNREACHABLE, words, re.IGNORECASE) and not re.search(_REFUSED, words, re.IGNORECASE)
-    return RegistryUnreachableError(words) if unreachable else ImageError(words)
-
-
-def in_words(program: str, errors: str) -> str:
-    """Return the last line of a program's errors without its log's marks, and what to do next."""
-    lines = [line for line in errors.splitlines() if line.strip()] or ["it said nothing"]
-    last = re.sub(r'^(FATA\[\d+\]\s*|time="[^"]*" level=\w+ msg=)', "", lines[-1]).strip().strip('"')
-    hint = next((words for pattern, words in _HINTS.items() if re.search(pattern, last, re.IGNORECASE)), "")
-    return f"{program}: {last}{'.' if hint else ''} {hint}".strip()
-
-
-def _blob(layout: Path, digest: str) -> dict[str, Any]:
-    algorithm, _, name = digest.partition(":")
-    content: dict[str, Any] = json.loads((layout / "blobs" / algorithm / name).read_text())
-    return content

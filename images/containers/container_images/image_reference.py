@@ -15,8 +15,13 @@ _USER = re.compile(r"(?P<user>[^@/#\s]+)@(?!sha256:)(?P<rest>.+)")
 
 FORMS = (
     "Known are [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, and the path (with a '/' or './' in "
-    "front) of an OCI layout or of an archive of `docker save` or `podman save`."
+    "front) of an OCI layout, of an archive of `docker save` or `podman save`, or of a file of squashfs."
 )
+
+SQUASHFS = "squashfs:"
+"""Start of the name of an image in a file of squashfs, which skopeo does not know."""
+
+_SQUASHFS_MAGIC = b"hsqs"
 
 DOCKER_HUB = "docker.io"
 """Registry of images that name none."""
@@ -35,7 +40,7 @@ class ImageReference:
     """An image, and from where it comes.
 
     Attributes:
-        skopeo: Its name for skopeo.
+        skopeo: Its name for skopeo, or `SQUASHFS` and a path.
         registry: The host of its registry, with a port where one is given; None for a file.
         user: The user whose password the registry wants; None for any.
         version: A text that changes with a file; empty for a registry.
@@ -87,6 +92,16 @@ def _in_registry(rest: str, text: str) -> ImageReference:
     return ImageReference(f"docker://{registry}/{image['name']}{version}", registry, user)
 
 
+def version_of(status: os.stat_result) -> str:
+    """Return a text that changes with a file."""
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _is_squashfs(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_SQUASHFS_MAGIC)) == _SQUASHFS_MAGIC
+
+
 def _in_file(path: Path) -> ImageReference:
     if ":" in str(path):
         message = f"{path}: the path of an image must have no ':'. Rename it."
@@ -97,12 +112,14 @@ def _in_file(path: Path) -> ImageReference:
             changes = (path / "index.json").stat() if "oci-layout" in names else path.stat()
         else:
             changes = path.stat()
+            if _is_squashfs(path):
+                return ImageReference(f"{SQUASHFS}{path}", version=version_of(changes))
             with tarfile.open(path) as archive:
                 names = {name.removeprefix("./") for name in archive.getnames()}
     except (OSError, tarfile.TarError) as error:
         message = f"{path} cannot be read as an image: {getattr(error, 'strerror', None) or error}. {FORMS}"
         raise ImageError(message) from error
-    version = f"{changes.st_ino} {changes.st_size} {changes.st_mtime_ns}"
+    version = version_of(changes)
     if "oci-layout" in names:
         return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}", version=version)
     if "manifest.json" in names and not path.is_dir():

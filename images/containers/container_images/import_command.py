@@ -9,10 +9,11 @@ from pathlib import Path
 
 from container_images import registry_passwords
 from container_images.bringing import ImageBringer
-from container_images.image_reference import ImageError, parse
+from container_images.image_reference import SQUASHFS, ImageError, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, read_settings
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
+from container_images.squashfs_files import SquashfsBringer
 
 _STDIN = 0
 
@@ -54,7 +55,11 @@ def _import(job: str, text: str, environment: Mapping[str, str], settings_file: 
     authentication = registry_passwords.auth_file(logins)
     with skopeo_home(settings.registries) as home:
         variables = {**settings.variables, **environment, "HOME": str(home)}
-        bringer = ImageBringer(image, authentication, variables, _say)
+        bringer: ImageBringer | SquashfsBringer = (
+            SquashfsBringer(image, variables, _say)
+            if image.skopeo.startswith(SQUASHFS)
+            else ImageBringer(image, authentication, variables, _say)
+        )
         digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
         lock = store.use(digest)
         folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)

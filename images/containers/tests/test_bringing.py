@@ -21,11 +21,13 @@ from pathlib import Path
 
 import pytest
 
-from container_images.bringing import in_words, keep_whole_blobs, size_of_layers, write_settings
+from container_images.bringing import keep_whole_blobs, size_of_layers
 from container_images.image_reference import ImageError
+from container_images.image_settings import settings_of_layout
 from container_images.image_store import STORE
 from container_images.import_command import main
 from container_images.import_settings import SETTINGS
+from container_images.program_running import in_words
 from container_images.store_cleaning import remove
 from tests import debian_packages
 from tests.cluster.certificates import Authority
@@ -416,7 +418,7 @@ def test_an_odd_configuration_is_refused_in_words(config: dict[str, object], tmp
     layout = make_layout(tmp_path / "layout", [], **config)
 
     with pytest.raises(ImageError, match="Env and Entrypoint are lists of texts"):
-        write_settings(layout, tmp_path)
+        settings_of_layout(layout)
 
 
 def test_a_registry_that_is_not_there_is_told_in_a_line(

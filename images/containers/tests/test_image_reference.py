@@ -71,9 +71,15 @@ def test_an_archive_is_known_by_what_it_holds(name: str, kind: str, tmp_path: Pa
     assert parse(f"{tmp_path}/it.tar", tmp_path).skopeo == f"{kind}:{tmp_path}/it.tar"
 
 
-@pytest.mark.parametrize("name", ["missing", "squash.sqsh", "folder", "with:colon"])
+def test_a_file_of_squashfs_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    (tmp_path / "it").write_bytes(b"hsqs" + bytes(1000))
+
+    assert parse("./it", tmp_path).skopeo == f"squashfs:{tmp_path}/it"
+
+
+@pytest.mark.parametrize("name", ["missing", "other.sqsh", "folder", "with:colon"])
 def test_a_path_that_is_no_image_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
-    (tmp_path / "squash.sqsh").write_bytes(b"hsqs" + bytes(1000))
+    (tmp_path / "other.sqsh").write_bytes(b"sqsh" + bytes(1000))
     (tmp_path / "folder").mkdir()
     with pytest.raises(ImageError, match=name):
         parse(f"{tmp_path}/{name}", tmp_path)

@@ -1,0 +1,115 @@
+"""Settings of an image that the plugin gives to tasks: from the configuration of OCI, or from the files of enroot."""
+
+import json
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from container_images.image_reference import ImageError
+
+ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""Errors of JSON that is another thing than what was asked for."""
+
+_MAX_BYTES = 256 * 1024
+"""Size at which the plugin refuses a file of settings (`spank-plugin/image_settings.c`)."""
+
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?:\"(.*)\"|'(.*)'|(.*))")
+
+_DIRECTORY = re.compile(r'^cd "(/[^"$`\\]*)" && unset OLDPWD', re.MULTILINE)
+_ENTRY_POINT = re.compile(r'^\s+exec (.*) "\$@"$', re.MULTILINE)
+"""Lines of `/etc/rc` as `enroot import` writes them."""
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """Settings of an image.
+
+    Attributes:
+        variables: Variables, `NAME=VALUE`.
+        entry_point: Words of the entry point; none if there is no entry point.
+        directory: Working directory.
+
+    """
+
+    variables: tuple[str, ...] = ()
+    entry_point: tuple[str, ...] = ()
+    directory: str = "/"
+
+
+def write_settings(folder: Path, settings: ImageSettings) -> None:
+    """Write settings into an image's folder, in the form that the plugin reads: a zero byte after every text."""
+    for name, texts in (("environment", settings.variables), ("entrypoint", settings.entry_point)):
+        (folder / name).write_bytes(b"".join(os.fsencode(f"{text}\0") for text in texts if "\0" not in text))
+    (folder / "workdir").write_bytes(os.fsencode(settings.directory))
+
+
+def settings_of_layout(layout: Path) -> ImageSettings:
+    """Return the settings of the only image in an OCI layout.
+
+    Raises:
+        ImageError: The configuration has another form than that of OCI.
+
+    """
+    try:
+        index = json.loads((layout / "index.json").read_text())
+        manifest = _blob(layout, index["manifests"][-1]["digest"])
+        config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
+        settings = ImageSettings(
+            tuple(config.get("Env") or ()), tuple(config.get("Entrypoint") or ()), config.get("WorkingDir") or "/"
+        )
+        "".join((*settings.variables, *settings.entry_point, settings.directory)).encode()
+    except ODD as error:
+        message = (
+            "the image's configuration is not one of OCI: its Env and Entrypoint are lists of texts, and its "
+            "WorkingDir a text."
+        )
+        raise ImageError(message) from error
+    return settings
+
+
+def settings_of_tree(root: Path) -> ImageSettings:
+    """Return the settings that `enroot import` has written into a tree; of another tree, the variables alone.
+
+    These are `/etc/environment`, without quotes around values, and `/etc/rc`, as far as its lines have enroot's form.
+    """
+    lines = _text(root, "environment").splitlines()
+    found = [_VARIABLE.fullmatch(line.strip()) for line in lines]
+    script = _text(root, "rc")
+    directory, entry_point = _DIRECTORY.search(script), _ENTRY_POINT.search(script)
+    return ImageSettings(
+        tuple(f"{match[1]}={match[2] or match[3] or match[4] or ''}" for match in found if match),
+        _words(entry_point[1]) if entry_point else (),
+        directory[1] if directory else "/",
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a command of a shell, or none if they need a shell."""
+    try:
+        return () if "$" in text else tuple(shlex.split(text))
+    except ValueError:
+        return ()
+
+
+def _text(root: Path, name: str) -> str:
+    """Return the text of a file in `/etc` of a tree, or nothing: what an image links to is no file of the image."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        folder = os.open(root / "etc", flags | os.O_DIRECTORY)
+        try:
+            descriptor = os.open(name, flags, dir_fd=folder)
+        finally:
+            os.close(folder)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(_MAX_BYTES).decode(errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _blob(layout: Path, digest: str) -> dict[str, Any]:
+    algorithm, _, name = digest.partition(":")
+    content: dict[str, Any] = json.loads((layout / "blobs" / algorithm / name).read_text())
+    return content

@@ -1,0 +1,91 @@
+"""Programs that bring images: they run as the user, show how far they are, and die with this process."""
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+
+from container_images.image_reference import ImageError, RegistryUnreachableError
+from container_images.image_store import STORE
+
+_DIES_WITH_IMPORTER = ("setpriv", "--pdeathsig", "KILL")
+"""Start of a command that the kernel kills when this process dies."""
+
+_PROGRESS_SECONDS = 10
+
+_REFUSED = r"unauthorized|authentication required|denied|\b40[13]\b"
+_UNREACHABLE = (
+    r"dial tcp|connection (refused|reset)|timeout|deadline exceeded|unreachable|no route to host|\bEOF\b|"
+    r"toomanyrequests|status ?(code)?( from registry)?:? (429|5\d\d)\b"
+)
+
+_HINTS = {
+    _REFUSED: "Is the name right, and are credentials for the registry "
+    "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
+    r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
+    r"no space left|quota": f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
+    r"x509|certificate": "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
+    "(containers.registries) know the registry's authority.",
+}
+"""Next steps for words of a failed program, in the order in which they count."""
+
+
+def run_program(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    progress: Callable[[], None] | None = None,
+    harmless: re.Pattern[str] | None = None,
+) -> bytes:
+    """Return the output of a program.
+
+    Args:
+        command: The program and its arguments.
+        environment: Its variables.
+        progress: Called every 10 s as long as it runs.
+        harmless: Lines of errors that are no failure if the program exits with a code above 0 and prints no others.
+
+    Raises:
+        ImageError: The program has failed.
+
+    """
+    with (
+        tempfile.TemporaryFile() as errors,
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(
+            [*_DIES_WITH_IMPORTER, *command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            close_fds=False,  # it has the file with credentials, and the store's lock as long as it lives
+        ) as process,
+    ):
+        while True:
+            try:
+                process.wait(_PROGRESS_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if progress:
+                    progress()
+        if process.returncode:
+            errors.seek(0)
+            words = errors.read().decode(errors="replace")
+            if process.returncode < 0 or not harmless or not all(map(harmless.search, words.strip().splitlines())):
+                raise _failure(command[0], words)
+        output.seek(0)
+        return output.read()
+
+
+def _failure(program: str, errors: str) -> ImageError:
+    words = in_words(program, errors)
+    unreachable = re.search(_UNREACHABLE, words, re.IGNORECASE) and not re.search(_REFUSED, words, re.IGNORECASE)
+    return RegistryUnreachableError(words) if unreachable else ImageError(words)
+
+
+def in_words(program: str, errors: str) -> str:
+    """Return the last line of a program's errors without its log's marks, and what to do next."""
+    lines = [line for line in errors.splitlines() if line.strip()] or ["it said nothing"]
+    last = re.sub(r'^(FATA\[\d+\]\s*|time="[^"]*" level=\w+ msg=)', "", lines[-1]).strip().strip('"')
+    hint = next((words for pattern, words in _HINTS.items() if re.search(pattern, last, re.IGNORECASE)), "")
+    return f"{program}: {last}{'.' if hint else ''} {hint}".strip()
