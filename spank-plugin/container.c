@@ -10,6 +10,8 @@
 const struct container_word CONTAINER_WORDS[] = {
     {"container-image", "PYXIS_CONTAINER_IMAGE", "[USER@][REGISTRY#]IMAGE[:TAG]|PATH",
      "image of the container: of a registry, or a folder or archive (OCI, docker save) on a shared volume", CONTAINER_IMAGE},
+    {"container-name", "PYXIS_CONTAINER_NAME", "NAME[:auto|create|exec|no_exec]",
+     "container that keeps its files, made of the image if there is none of this name", CONTAINER_NAME},
     {"container-mounts", "PYXIS_CONTAINER_MOUNTS", "SRC:DST[:FLAGS][,SRC:DST...]",
      "files and folders to show in the container; flags: ro, rw", CONTAINER_MOUNTS},
     {"container-workdir", "PYXIS_CONTAINER_WORKDIR", "PATH", "working directory in the container", CONTAINER_WORKDIR},
@@ -27,7 +29,6 @@ const struct container_word CONTAINER_WORDS[] = {
     {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point (default)", CONTAINER_NO_ENTRYPOINT},
     {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
      CONTAINER_ENTRYPOINT_LOG},
-    {"container-name", "PYXIS_CONTAINER_NAME", "NAME", "not supported", CONTAINER_REFUSED},
     {"container-save", "PYXIS_CONTAINER_SAVE", "PATH", "not supported", CONTAINER_REFUSED},
     {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL, "not supported", CONTAINER_REFUSED},
     {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]", "not supported", CONTAINER_REFUSED},
@@ -95,12 +96,50 @@ static int take_mounts(struct container *container, const char *value, struct fa
     return 0;
 }
 
+/* The name of a folder, and of a file for locks. */
+static bool is_name(const char *name)
+{
+    static const char ALLOWED[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+    return name[0] != '\0' && !strchr(".-", name[0]) && strspn(name, ALLOWED) == strlen(name);
+}
+
+static int take_name(struct container *container, const char *value, struct failure *failure)
+{
+    static const char *const FLAGS[] = {"auto", "create", "exec", "no_exec"};
+    char text[CONTAINER_NAME_SIZE + sizeof(container->name_flag)] = "";
+    char *rest = text;
+    const char *name, *flag;
+
+    if (take_text(text, sizeof(text), "container-name", value, failure) < 0)
+        return -1;
+    name = strsep(&rest, ":");
+    if (!is_name(name) || strlen(name) >= sizeof(container->name))
+        return REFUSED("--container-name: \"%s\" is no name of up to %zu letters, digits, \"_\", \".\" and \"-\"", name,
+                       sizeof(container->name) - 1);
+    flag = rest && rest[0] != '\0' ? rest : FLAGS[0];
+    for (size_t i = 0; i < LENGTH(FLAGS); i++) {
+        if (strcmp(flag, FLAGS[i]) == 0) {
+            strcpy(container->name_flag, flag);
+            return take_text(container->name, sizeof(container->name), "container-name", name, failure);
+        }
+    }
+    return REFUSED("--container-name has the flag \"%s\": known are auto, create, exec and no_exec", flag);
+}
+
+bool container_is_wanted(const struct container *container)
+{
+    return container->image[0] != '\0' || container->name[0] != '\0';
+}
+
 int container_take(struct container *container, const struct container_word *word, const char *argument,
                    struct failure *failure)
 {
     switch (word->option) {
     case CONTAINER_IMAGE:
         return take_text(container->image, sizeof(container->image), word->name, argument, failure);
+    case CONTAINER_NAME:
+        return take_name(container, argument, failure);
     case CONTAINER_MOUNTS:
         return take_mounts(container, argument, failure);
     case CONTAINER_WORKDIR:
@@ -155,6 +194,8 @@ static bool is_decided(const struct container *container, enum container_option 
     switch (option) {
     case CONTAINER_IMAGE:
         return container->image[0] != '\0';
+    case CONTAINER_NAME:
+        return container->name[0] != '\0';
     case CONTAINER_MOUNTS:
         return container->has_mounts;
     case CONTAINER_WORKDIR:
@@ -201,16 +242,16 @@ int container_complete(struct container *container, const char *(*get)(void *job
     for (const struct container_word *word = CONTAINER_WORDS; word->name; word++) {
         const char *value = word->variable && !is_decided(container, word->option) ? get(job, word->variable) : NULL;
 
-        if (!value || (word->option != CONTAINER_IMAGE && container->image[0] == '\0'))
-            continue; /* a variable without an image asks for nothing */
+        if (!value || (word->option != CONTAINER_IMAGE && word->option != CONTAINER_NAME && !container_is_wanted(container)))
+            continue; /* a variable without an image or a name, which come first, asks for nothing */
         if ((word->argument ? container_take(container, word, value, failure)
                             : take_switch(container, word, value, failure)) < 0)
             return -1;
     }
-    if (container->image[0] == '\0' &&
+    if (!container_is_wanted(container) &&
         (container->has_mounts || container->workdir[0] || container->names[0] || container->has_home ||
          container->has_writable || container->entrypoint))
-        return REFUSED("options of a container need --container-image");
+        return REFUSED("options of a container need --container-image or --container-name");
     return 0;
 }
 

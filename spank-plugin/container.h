@@ -3,6 +3,7 @@
  * meanings of Pyxis. They are a user's words: nothing here touches a file.
  *
  *   --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|docker://...|PATH
+ *   --container-name=NAME[:auto|create|exec|no_exec]   a container that keeps its files, for other steps and jobs
  *   --container-mounts=SRC[:DST[:FLAGS]][,...]      flags, with "+" between: ro, rw; rbind and bind, which change nothing
  *   --container-workdir=PATH
  *   --[no-]container-mount-home                     default: not
@@ -24,9 +25,11 @@
 
 #define CONTAINER_MAX_MOUNTS 64
 #define CONTAINER_LIST_SIZE 8192
+#define CONTAINER_NAME_SIZE 65
 
 enum container_option {
     CONTAINER_IMAGE,
+    CONTAINER_NAME,
     CONTAINER_MOUNTS,
     CONTAINER_WORKDIR,
     CONTAINER_MOUNT_HOME,
@@ -60,7 +63,9 @@ struct container_mount {
 };
 
 struct container {
-    char image[PATH_MAX]; /* "": the job runs in the jail */
+    char image[PATH_MAX];           /* "": none */
+    char name[CONTAINER_NAME_SIZE]; /* "": none */
+    char name_flag[8];              /* of the name */
     char workdir[PATH_MAX];
     char names[CONTAINER_LIST_SIZE];   /* of --container-env */
     char written[CONTAINER_LIST_SIZE]; /* of --container-mounts, cut into `mounts` */
@@ -74,9 +79,12 @@ struct container {
 int container_take(struct container *container, const struct container_word *word, const char *argument,
                    struct failure *failure);
 
+/* True if the job runs in a container, not in the jail. */
+bool container_is_wanted(const struct container *container);
+
 /*
  * Take what no option has decided from variables; `get` returns a variable's value, or NULL. Then refuse options without
- * an image. Returns 0, or -1.
+ * an image and a name. Returns 0, or -1.
  */
 int container_complete(struct container *container, const char *(*get)(void *job, const char *name), void *job,
                        struct failure *failure);

@@ -128,7 +128,8 @@ int container_step_prepare(spank_t spank, const struct jail_config *config, stru
     }
     if (!allowed)
         return fail_with(failure, FAILURE_JOB,
-                         "--container-image: this cluster has no containers. Whoever runs it gives it the key `containers`");
+                         "--container-image and --container-name: this cluster has no containers. Whoever runs it gives "
+                        "it the key `containers`");
     if (image_import_prepare() < 0)
         return fail_job(failure, "share with tasks", "memory for the import of images");
     return find_person(spank, failure);
@@ -144,7 +145,7 @@ void container_step_warn(spank_t spank)
 
 bool container_step_wanted(void)
 {
-    return container.image[0] != '\0';
+    return container_is_wanted(&container);
 }
 
 static void say(const char *line)
@@ -157,13 +158,14 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
 {
     static const char *const PASSED[] = {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
                                          "NO_PROXY", "XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG",
-                                         "SLURM_CLUSTER_NAME", "SLURM_JOB_START_TIME"};
+                                         "SLURM_CLUSTER_NAME", "SLURM_JOB_START_TIME", "SLURM_STEP_ID"};
     static char texts[sizeof(PASSED) / sizeof(PASSED[0])][1024];
     char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
     char job_id[16];
     uint32_t number;
     size_t count = 0;
-    struct image_import import = {.config = config, .person = &person, .image = container.image, .directory = directory, .job_id = job_id,
+    struct image_import import = {.config = config, .person = &person, .image = container.image, .name = container.name,
+                                  .name_flag = container.name_flag, .directory = directory, .job_id = job_id,
                                   .variables = variables, .open_jail = open_jail, .job = job, .say = say};
 
     if (spank_get_item(spank, S_JOB_ID, &number) != ESPANK_SUCCESS)
@@ -185,7 +187,8 @@ int container_step_enter(const struct jail_config *config, const char *directory
 {
     char tree[PATH_MAX];
     struct container_view view = {
-        .config = config, .container = &container, .person = &person, .tree = tree, .directory = directory};
+        .config = config, .container = &container, .person = &person, .tree = tree, .keep = container.name[0] != '\0',
+        .directory = directory};
     int result = -1;
 
     if (snprintf(tree, sizeof(tree), "%s/rootfs", folder) >= (int)sizeof(tree))

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -84,16 +85,36 @@ static int hide_workshop(struct failure *failure)
                : 0;
 }
 
+/* Attach the root where it grows. Returns it, or -1 with the mount closed. */
+static int place_root(int mount, struct failure *failure)
+{
+    int place, result = 0;
+
+    if (mkdir(WORKSHOP "/root", 0700) < 0 ||
+        (place = openat(AT_FDCWD, WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        fail(failure, "make in " WORKSHOP, "the container's root");
+        close(mount);
+        return -1;
+    }
+    result = mounts_attach(mount, place) < 0 ? fail(failure, "mount at " WORKSHOP, "the container's root")
+                                             : hide_workshop(failure);
+    close(place);
+    if (result == 0)
+        return mount;
+    close(mount);
+    return -1;
+}
+
 /* The tree with the layer over it. With the user's rights: the overlay has for good those of who mounts it. */
 static int mount_layers(int tree, struct failure *failure)
 {
     char lower[32];
     const char *const options[] = {"lowerdir", lower, "upperdir", WORKSHOP "/upper", "workdir", WORKSHOP "/work",
                                    "metacopy", "off", "redirect_dir", "off", NULL};
-    int mount, place, result = 0;
+    int mount;
 
     snprintf(lower, sizeof(lower), "/proc/self/fd/%d", tree);
-    if (mkdir(WORKSHOP "/upper", 0755) < 0 || mkdir(WORKSHOP "/work", 0700) < 0 || mkdir(WORKSHOP "/root", 0700) < 0)
+    if (mkdir(WORKSHOP "/upper", 0755) < 0 || mkdir(WORKSHOP "/work", 0700) < 0)
         return fail(failure, "make folders in", WORKSHOP);
     if (person_override(true, failure) < 0)
         return -1;
@@ -103,17 +124,32 @@ static int mount_layers(int tree, struct failure *failure)
         close(mount);
         return -1;
     }
-    if ((place = open(WORKSHOP "/root", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
-        mounts_attach(mount, place) < 0)
-        result = fail(failure, "mount at " WORKSHOP, "the container's root");
-    else
-        result = hide_workshop(failure);
-    if (place >= 0)
-        close(place);
-    if (result == 0)
-        return mount;
-    close(mount);
-    return -1;
+    return place_root(mount, failure);
+}
+
+/* The tree itself, with all that is mounted in it: a clone without would show what lies below. */
+static int mount_tree(int tree, struct failure *failure)
+{
+    int mount = mounts_clone(tree, "", true, HARMLESS, 0);
+
+    return mount < 0 ? fail(failure, "mount", "the container's tree") : place_root(mount, failure);
+}
+
+static bool has_line(const char *path, const char *line)
+{
+    FILE *file = fopen(path, "re");
+    char *found = NULL;
+    size_t size = 0;
+    bool has = false;
+
+    while (file && !has && getline(&found, &size, file) > 0) {
+        found[strcspn(found, "\n")] = '\0';
+        has = strcmp(found, line) == 0;
+    }
+    free(found);
+    if (file)
+        fclose(file);
+    return has;
 }
 
 /* Add a line to a file of the image. Images without the file get one; what the user cannot write to is left alone. */
@@ -126,9 +162,9 @@ static int add_line(int root, const char *path, const char *line, struct failure
     if (found < 0)
         return fail(failure, "make in the image", path);
     snprintf(reached, sizeof(reached), "/proc/self/fd/%d", found);
-    if (fstat(found, &status) == 0 && S_ISREG(status.st_mode) &&
-        (file = open(reached, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
-        write(file, line, strlen(line)) != (ssize_t)strlen(line))
+    if (fstat(found, &status) == 0 && S_ISREG(status.st_mode) && !has_line(reached, line) &&
+        (file = openat(AT_FDCWD, reached, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC)) >= 0 &&
+        dprintf(file, "\n%s\n", line) < 0)
         result = fail(failure, "write in the image", path);
     if (file >= 0)
         close(file);
@@ -140,8 +176,8 @@ static int name_user(int root, const struct person *person, struct failure *fail
 {
     char user[1024], group[512];
 
-    snprintf(user, sizeof(user), "\n%s:x:%u:%u::%s:/bin/sh\n", person->name, person->user, person->group, person->home);
-    snprintf(group, sizeof(group), "\n%s:x:%u:\n", person->name, person->group);
+    snprintf(user, sizeof(user), "%s:x:%u:%u::%s:/bin/sh", person->name, person->user, person->group, person->home);
+    snprintf(group, sizeof(group), "%s:x:%u:", person->name, person->group);
     return add_line(root, "/etc/passwd", user, failure) < 0 ? -1 : add_line(root, "/etc/group", group, failure);
 }
 
@@ -187,11 +223,13 @@ static int mount_wanted(int root, int jail, const struct container_mount *wanted
     return result;
 }
 
+/* By the mount: the tree of a named container can be on the volume of the mounts in it. */
 static bool is_elsewhere(int root, int found)
 {
-    struct stat of_root, of_found;
+    struct statx of_root, of_found;
 
-    return fstat(root, &of_root) < 0 || fstat(found, &of_found) < 0 || of_root.st_dev != of_found.st_dev;
+    return statx(root, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_root) < 0 ||
+           statx(found, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_found) < 0 || of_root.stx_mnt_id != of_found.stx_mnt_id;
 }
 
 /* True if there is nothing at a path, and what is made there is made in a mount: in files that are not the container's. */
@@ -317,7 +355,7 @@ static int build(const struct container_view *view, struct failure *failure)
     mode_t umask_before = umask(0022);
     int jail = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int tree = open_tree_of_image(view, failure);
-    int root = tree < 0 ? -1 : mount_layers(tree, failure);
+    int root = tree < 0 ? -1 : view->keep ? mount_tree(tree, failure) : mount_layers(tree, failure);
 
     if (tree >= 0)
         close(tree);

@@ -5,7 +5,8 @@
  * whatever a user wants to be mounted, root lends its right to mount and nothing else. So the image's folders are the
  * user's own, and open to the user (umoci unpacks them so).
  *
- *   /                      the tree, and over it a layer in memory, lost with the task
+ *   /                      the tree, and over it a layer in memory, lost with the task; or the tree itself, if it is to keep
+ *                          what tasks change: a named container. It is the user's, who may change it at any time
  *   binds                  the jail's submounts and /tmp, but not /home
  *   the home               with --container-mount-home; else an empty folder, as is the job's working directory: Slurm
  *                          goes there before the image's counts
@@ -28,6 +29,7 @@ struct container_view {
     const struct container *container;
     const struct person *person;
     const char *tree;      /* path of the image's root in the jail */
+    bool keep;             /* no layer over it */
     const char *directory; /* the job's working directory */
 };
 

@@ -177,7 +177,7 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
  */
 static void run_importer(const struct image_import *import, int output)
 {
-    char *const program[] = {(char *)IMPORTER, import->job_id, import->image, NULL};
+    char *const program[] = {(char *)IMPORTER, import->job_id, import->image, import->name, import->name_flag, NULL};
     char *variables[MAX_VARIABLES + 3], home[600];
     struct failure failure = {FAILURE_NONE, ""};
     int jail;
@@ -232,6 +232,8 @@ static void pass_on_lines(FILE *output, const struct image_import *import, char 
 
 static int await(pid_t child, const struct image_import *import, const char *last)
 {
+    const char *kind = import->image[0] != '\0' ? "image" : "container";
+    const char *wanted = import->image[0] != '\0' ? import->image : import->name;
     struct failure *failure = &shared->failure;
     int status;
 
@@ -243,9 +245,9 @@ static int await(pid_t child, const struct image_import *import, const char *las
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && shared->folder[0] == '/')
         return 0;
     if (WIFSIGNALED(status))
-        return fail_with(failure, FAILURE_JOB, "image %.200s: its import was ended by signal %d (memory of the job?)",
-                         import->image, WTERMSIG(status));
-    return fail_with(failure, FAILURE_JOB, "image %.200s: %s", import->image, last);
+        return fail_with(failure, FAILURE_JOB, "%s %.200s: its import was ended by signal %d (memory of the job?)",
+                         kind, wanted, WTERMSIG(status));
+    return fail_with(failure, FAILURE_JOB, "%s %.200s: %s", kind, wanted, last);
 }
 
 /* Run the importer; the image's folder and a failure are in the shared memory afterwards. */

@@ -23,7 +23,8 @@ typedef int (*image_open_jail)(void *job, struct failure *failure);
 struct image_import {
     const struct jail_config *config;
     const struct person *person;
-    char *image;             /* as the user has written it */
+    char *image;             /* as the user has written it; "": that of the name */
+    char *name, *name_flag;  /* of a named container (container.h); "": none */
     const char *directory;   /* from which a relative path counts */
     char *job_id;            /* all of its nodes get the same image */
     char *const *variables;  /* NAME=VALUE, ..., NULL: of the job, for the importer */
@@ -39,7 +40,7 @@ struct image_import {
 int image_import_prepare(void);
 
 /*
- * Bring the image, or wait until another task of this step has done so; its folder in the jail is put into `folder`.
+ * Bring the image, or make or find the named container, or wait until another task of this step has done so; its folder in the jail is put into `folder`.
  * A jail that cannot be opened concerns what it concerns for all jobs; whatever else fails concerns this job alone.
  * Returns 0 or -1.
  */

@@ -133,14 +133,46 @@ TEST(options_without_an_image_are_refused)
 
 TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name)
 {
-    static const char *const WORDS[] = {"container-name", "container-save", "container-remap-root",
-                                        "container-unshare"};
+    static const char *const WORDS[] = {"container-save", "container-remap-root", "container-unshare"};
 
     for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
         CHECK(take(WORDS[i], "x") == -1);
         CHECK_SAYS(failure.text, WORDS[i]);
     }
     CHECK(take("no-container-remap-root", NULL) == 0);
+}
+
+TEST(a_name_stands_in_for_an_image_and_has_a_flag)
+{
+    CHECK(take("container-name", "my.tools_2-b") == 0 && take("container-mounts", "/data") == 0 && complete(NONE) == 0);
+    CHECK(strcmp(container.name, "my.tools_2-b") == 0 && strcmp(container.name_flag, "auto") == 0);
+    CHECK(container_is_wanted(&container));
+    container = (struct container){.mount_count = 0};
+    CHECK(take("container-name", "a:no_exec") == 0 && take("container-name", "a:no_exec") == 0);
+    CHECK(strcmp(container.name, "a") == 0 && strcmp(container.name_flag, "no_exec") == 0);
+    CHECK(take("container-name", "b") == -1);
+    CHECK_SAYS(failure.text, "--container-name is given twice: a and b");
+}
+
+TEST(a_variable_can_name_the_container)
+{
+    static const char *const VARIABLES[] = {"PYXIS_CONTAINER_NAME", "a:create", "PYXIS_CONTAINER_MOUNTS", "/data", NULL};
+
+    CHECK(complete(VARIABLES) == 0);
+    CHECK(strcmp(container.name, "a") == 0 && strcmp(container.name_flag, "create") == 0 && container.mount_count == 1);
+}
+
+TEST(a_name_that_is_no_name_of_a_file_or_has_another_flag_is_refused)
+{
+    static const char *const WRONG[] = {"..", ".", "a/b", "../a", "-a", ".a", ":create", "a b", "a:b", "a:exec:x",
+                                        "0123456789012345678901234567890123456789012345678901234567890123x"};
+
+    for (size_t i = 0; i < sizeof(WRONG) / sizeof(WRONG[0]); i++) {
+        container = (struct container){.mount_count = 0};
+        CHECK(take("container-name", WRONG[i]) == -1);
+        CHECK_SAYS(failure.text, "--container-name");
+        CHECK(!container_is_wanted(&container));
+    }
 }
 
 TEST(an_entry_point_runs_if_an_option_or_a_variable_says_so)

@@ -69,10 +69,13 @@ static void want_mount(const char *source, const char *target, bool read_only)
         (struct container_mount){.source = source, .target = target, .read_only = read_only};
 }
 
+static bool keep; /* what the task changes */
+
 static int enter_tree(const char *path)
 {
     struct view jail = {.config = &config, .job = true, .job_id = 12};
-    struct container_view view = {.config = &config, .container = &container, .person = &person, .tree = path, .directory = "/work/deep"};
+    struct container_view view = {.config = &config, .container = &container, .person = &person, .tree = path, .keep = keep,
+                                  .directory = "/work/deep"};
     struct tree tree;
     int claim, root;
 
@@ -253,6 +256,89 @@ static void is_refused(const char *part)
     CHECK(enter_tree(IMAGE) == -1);
     CHECK(failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, part);
+}
+
+/* In a task of its own: the next one finds what it has changed. */
+static int change_and_end(void *unused)
+{
+    (void)unused;
+    keep = true;
+    enter();
+    world_become_user();
+    CHECK(world_holds("/etc/name", "image") && access("/proc/self/status", F_OK) == 0 && access("/dev/null", F_OK) == 0);
+    CHECK(flags_of("/") & ST_NOSUID && flags_of("/") & ST_NODEV && flags_of("/opt/slurm") & ST_RDONLY);
+    world_write("/etc/kept", "kept");
+    DONE();
+}
+
+TEST(a_named_container_keeps_what_a_task_changes_in_it)
+{
+    make();
+    CHECK(test_in_child(change_and_end, NULL) == 0);
+    CHECK(world_holds(IMAGE "/etc/kept", "kept"));
+    CHECK(access(IMAGE "/proc/self", F_OK) == -1 && access(IMAGE "/run/munge", F_OK) == -1);
+}
+
+static int enter_and_end(void *unused)
+{
+    (void)unused;
+    keep = true;
+    enter();
+    DONE();
+}
+
+TEST(a_named_container_gets_a_line_for_the_user_once)
+{
+    make();
+    for (int i = 0; i < 3; i++)
+        CHECK(test_in_child(enter_and_end, NULL) == 0);
+    CHECK(world_holds(IMAGE "/etc/passwd", "\nuser:x:4711:4711::/home/user:/bin/sh\n"));
+    CHECK(!world_holds(IMAGE "/etc/passwd", "\nuser:x:4711:4711::/home/user:/bin/sh\n\nuser"));
+}
+
+static int change_read_only(void *unused)
+{
+    (void)unused;
+    keep = container.read_only = true;
+    enter();
+    CHECK(flags_of("/") & ST_RDONLY);
+    DONE();
+}
+
+TEST(a_named_container_can_be_read_only)
+{
+    make();
+    CHECK(test_in_child(change_read_only, NULL) == 0);
+    CHECK(access(IMAGE "/new", F_OK) == -1);
+}
+
+static int mount_over_etc_of_the_same_volume(void *unused)
+{
+    (void)unused;
+    keep = true;
+    want_mount(HOME "/data", "/etc", false);
+    enter();
+    CHECK(access("/etc/hosts", F_OK) == -1);
+    DONE();
+}
+
+TEST(a_named_container_makes_no_place_in_a_folder_that_is_mounted_in_it)
+{
+    make();
+    own_folder(HOME "/data", 0755);
+    CHECK(test_in_child(mount_over_etc_of_the_same_volume, NULL) == 0);
+    CHECK(rmdir(HOME "/data") == 0);
+}
+
+TEST(a_named_container_that_leads_to_what_is_not_the_users_is_refused)
+{
+    make();
+    keep = true;
+    CHECK(rename(IMAGE, HOME "/kept") == 0);
+    own_link("/", IMAGE);
+    is_refused("is no folder of the user's");
+    CHECK(unlink(IMAGE) == 0);
+    DONE();
 }
 
 TEST(what_the_user_cannot_reach_is_not_mounted)

@@ -60,11 +60,14 @@ static void make(const char *script)
     world_configure(&config, 2, ARGUMENTS);
 }
 
+static char *wanted = "an image", *name = "";
+
 static int import_from(image_open_jail open_the_jail)
 {
     static char *VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
-    const struct image_import request = {.config = &config, .person = &PERSON, .image = "an image", .directory = "/home/user",
+    const struct image_import request = {.config = &config, .person = &PERSON, .image = wanted, .name = name, .name_flag = "auto",
+                                         .directory = "/home/user",
                                          .job_id = "12", .variables = VARIABLES, .open_jail = open_the_jail, .say = say};
 
     return image_import(&request, folder, &failure);
@@ -84,6 +87,16 @@ TEST(the_importer_has_the_image_the_users_home_and_the_users_variables)
     CHECK(import() == 0);
     CHECK(strcmp(folder, "/home/user/x") == 0);
     CHECK_SAYS(said, "12 an image;/home/user;/home/user http://proxy:1;4711;");
+}
+
+TEST(the_importer_has_the_name_of_a_container)
+{
+    make(SCRIPT("echo \"$2.$3.$4\"; exit 1\n"));
+    CHECK(image_import_prepare() == 0);
+    wanted = "";
+    name = "tools";
+    CHECK(import() == -1);
+    CHECK_SAYS(failure.text, "container tools: .tools.auto");
 }
 
 static bool is_free(const char *path)

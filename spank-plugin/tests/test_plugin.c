@@ -358,7 +358,7 @@ TEST(a_container_is_refused_where_the_cluster_has_none)
     given.name = "container-image";
     given.argument = "ubuntu:24.04";
     CHECK(step(ARGUMENTS, starts_no_program) == 11);
-    CHECK_SAYS(reported->error, "--container-image: this cluster has no containers");
+    CHECK_SAYS(reported->error, "--container-image and --container-name: this cluster has no containers");
     CHECK(reported->updates == 0);
 }
 

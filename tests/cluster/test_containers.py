@@ -240,6 +240,56 @@ def test_a_file_of_enroot_is_an_image_with_variables_directory_and_entry_point(s
     assert "brought" not in run(slurm, squashfs, "true")[1]
 
 
+def test_a_named_container_keeps_its_files_for_steps_and_jobs_on_all_nodes(slurm: Slurm, image: str) -> None:
+    named = f"{STORE}/named"
+    slurm.ssh(f"rm -rf {named}/tools")
+    create = f"{SMALL} -w cpu-0 --container-name=tools:create"
+    run(slurm, image, "echo kept > /bin/kept; mkdir /top; chmod 700 /top", create)
+
+    steps = [
+        "cat /bin/kept; ls -d /top; grep -c alice /etc/passwd; id -u; ls -l /dev/null | cut -c1; mkdir /bin/second",
+        "ls -d /bin/second; touch /proc/x /sys/x /opt/slurm/x 2>/dev/null || echo closed",
+    ]
+    script = "; ".join(f"srun --mem=1 --container-name=tools sh -c {shlex.quote(step)}" for step in steps)
+    said = slurm.ssh(f"salloc -Q {SMALL} -w cpu-1 sh -c {shlex.quote(script)}").stdout.splitlines()
+    assert said == ["kept", "/top", "1", "2001", "c", "/bin/second", "closed"]
+
+    assert "there is a container tools already" in refused(slurm, "--container-name=tools:create")
+    assert "no task runs in a container tools" in refused(slurm, "--container-name=tools:exec")
+    _, told = run(slurm, image, "true", f"{SMALL} --container-name=tools")
+    assert "--container-image does not count" in told
+    slurm.ssh(f"cd {named} && flock -n ../uses/named.tools mv tools ../trash/")
+    done = slurm.ssh(f"srun {SMALL} --container-name=tools true", check=False)
+    assert "there is no container tools. Give --container-image to make it" in done.stderr
+
+
+def test_a_step_of_two_nodes_makes_one_named_container(slurm: Slurm, image: str) -> None:
+    options = "-N2 --overcommit --mem=1 --container-name=both:create"
+    said, told = run(slurm, image, "echo x >> /shared; echo done", options)
+
+    assert said == "done\ndone\n"
+    assert told.count("makes a container") == 1
+    assert run(slurm, image, "grep -c x /shared", f"{SMALL} --container-name=both")[0] == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        ("ln -s / rootfs", "is no folder of the user's"),
+        ("ln -s /proc/self rootfs", "rootfs"),
+    ],
+)
+def test_a_named_container_that_its_user_has_changed_gives_no_more(
+    slurm: Slurm, image: str, make: str, told: str
+) -> None:
+    run(slurm, image, "true", f"{SMALL} --container-name=changed")
+    slurm.ssh(f"cd {STORE}/named/changed && mv rootfs kept && {make}")
+    try:
+        assert told in refused(slurm, "--container-name=changed")
+    finally:
+        slurm.ssh(f"rm -rf {STORE}/named/changed")
+
+
 def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:
     done = slurm.ssh(f"srun {SMALL} --container=/home/alice/bundle true", check=False)
 

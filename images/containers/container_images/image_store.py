@@ -3,11 +3,13 @@
 `images/<name>/`     an image, by its digest and the machine's architecture: its files in `rootfs`; `environment`,
                      `entrypoint` and `workdir` for the plugin; `reference`, its name, and `size` in bytes. The folder's
                      time is that of the last start
+`named/<name>/`      a named container (`named_containers.py`), with the same files; tasks change those in `rootfs`
 `uses/<name>`        held by the tasks of all nodes in that image, and by the processes that bring it for them
 `parts/<name>/`      what is pulled of an image; what a killed process has left is gone on with
 `parts/.../new.*/`   an image in the making, a folder for every try: a late writer of another one does no harm
 `jobs/<job>-<name>`  the digest that a job's first process has found, for all of its nodes
 `locks/<name>`       held by who brings or looks up, and by its programs; the kernel frees them when all are dead
+                     Of a named container the names in `uses`, `parts` and `locks` begin with `named.`
 `trash/`             what is being removed (`store_cleaning.py`)
 """
 
@@ -54,7 +56,7 @@ class ImageStore:
         self._say = say
         self._machine = machine
         self._limits = limits
-        for name in ("images", "uses", "parts", "jobs", "locks", "trash"):
+        for name in ("images", "named", "uses", "parts", "jobs", "locks", "trash"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
@@ -92,9 +94,55 @@ class ImageStore:
 
     def use(self, digest: str) -> int:
         """Return a descriptor that keeps an image from being removed, on all nodes, for as long as it is open."""
-        descriptor = os.open(self._folder / "uses" / self._ready(digest).name, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return descriptor
+        return self._use(self._ready(digest).name)
+
+    def use_named(self, name: str) -> int:
+        """Return a descriptor that does the same for a named container, and for one that is not there yet."""
+        return self._use(_named(name))
+
+    def is_named_in_use(self, name: str) -> bool:
+        """Return True if a task of any node runs in a named container."""
+        try:
+            with (self._folder / "uses" / _named(name)).open("r+") as use:
+                fcntl.flock(use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            pass
+        return False
+
+    def names(self) -> list[str]:
+        """Return the names of the named containers."""
+        return sorted(folder.name for folder in (self._folder / "named").iterdir())
+
+    def named_folder(self, name: str) -> Path:
+        """Return the folder of a named container that is in use (`use_named`), which may be missing."""
+        folder = self._folder / "named" / name
+        with suppress(FileNotFoundError):
+            os.utime(folder)
+        return folder
+
+    def make_named(self, name: str, fill: Callable[[Path], None]) -> Path:
+        """Return the folder of a named container that is in use. If it is missing, `fill` fills an empty one.
+
+        Raises:
+            ImageError: The store has no room for it.
+
+        """
+        ready = self.named_folder(name)
+        with self._locked(_named(name), "another process that makes this container"):
+            if not ready.is_dir():
+                self._make(ready, _named(name), lambda _part, new: fill(new))
+        return ready
+
+    def make_room(self, wanted: int) -> None:
+        """Remove images that no task uses until so many bytes fit.
+
+        Raises:
+            ImageError: They do not fit.
+
+        """
+        make_room(self._folder, self._limits, wanted, self._say)
 
     def folder_of(self, digest: str, bring: Callable[[Path, Path], None], least_bytes: int = 0) -> Path:
         """Return the folder of an image that is in use (`use`). If it is missing, `bring` makes it.
@@ -112,14 +160,19 @@ class ImageStore:
         if not ready.is_dir():
             with self._locked(ready.name, "another process that brings this image"):
                 if not ready.is_dir():
-                    make_room(self._folder, self._limits, least_bytes, self._say)
-                    self._make(ready, bring)
+                    self.make_room(least_bytes)
+                    self._make(ready, ready.name, bring)
         os.utime(ready)
         empty_trash(self._folder)
         return ready
 
-    def _make(self, ready: Path, bring: Callable[[Path, Path], None]) -> None:
-        part = self._folder / "parts" / ready.name
+    def _use(self, name: str) -> int:
+        descriptor = os.open(self._folder / "uses" / name, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return descriptor
+
+    def _make(self, ready: Path, part_name: str, bring: Callable[[Path, Path], None]) -> None:
+        part = self._folder / "parts" / part_name
         part.mkdir(mode=0o700, exist_ok=True)
         for left in part.glob("new.*"):
             with suppress(OSError):  # if the lock does not hold over all nodes, another process may write there
@@ -129,7 +182,7 @@ class ImageStore:
         size = size_of(new)
         (new / "size").write_text(str(size))
         try:
-            make_room(self._folder, self._limits, size, self._say)
+            self.make_room(size)
             new.rename(ready)
         except OSError:
             if not ready.is_dir():
@@ -167,6 +220,10 @@ class ImageStore:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             os.utime(lock.fileno())
             yield
+
+
+def _named(name: str) -> str:
+    return f"named.{name}"
 
 
 def _content(record: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""The command `import-image JOB IMAGE`: the last line that it prints is `image=` and the image's folder."""
+"""The command `import-image JOB IMAGE [NAME FLAG]`: its last line is `image=` and a folder of the store."""
 
 import hashlib
 import os
@@ -11,7 +11,8 @@ from container_images import registry_passwords
 from container_images.bringing import ImageBringer
 from container_images.image_reference import SQUASHFS, ImageError, parse
 from container_images.image_store import STORE, ImageStore
-from container_images.import_settings import SETTINGS, read_settings
+from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.named_containers import NamedContainers
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
 from container_images.squashfs_files import SquashfsBringer
 
@@ -19,10 +20,12 @@ _STDIN = 0
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ, settings: Path = SETTINGS) -> int:
-    """Bring the image for the job, and print progress. Return the exit code: 1 after words of a failure."""
-    job, text = arguments
+    """Bring the image for the job, and print progress. Return the exit code: 1 after words of a failure.
+
+    With a name, this is the image of a named container; then the image may be empty.
+    """
     try:
-        folder = _import(job, text, environment, settings)
+        folder = _import(arguments, environment, settings)
     except ImageError as error:
         print(error, flush=True)
         return 1
@@ -43,11 +46,32 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
     return f"{job}-{hashlib.sha256(os.fsencode(marks)).hexdigest()[:8]}"
 
 
-def _import(job: str, text: str, environment: Mapping[str, str], settings_file: Path) -> Path:
+def _import(arguments: Sequence[str], environment: Mapping[str, str], settings_file: Path) -> Path:
+    job, text, name, flag = [*arguments, "", "auto"][:4]
     settings = read_settings(settings_file)
+    store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
+    unique = _unique(job, environment)
+
+    def image() -> tuple[Path, int]:
+        return _image(unique, text, environment, settings, store)
+
+    if name:
+        containers = NamedContainers(store, environment, _say)
+        step = f"{unique}.{environment.get('SLURM_STEP_ID', '')}"
+        folder, lock = containers.use(name, flag, step, (lambda: image()[0]) if text else None)
+        _check_source(folder, settings)
+    else:
+        folder, lock = image()
+    _leave_to_step(lock)
+    return folder
+
+
+def _image(
+    unique: str, text: str, environment: Mapping[str, str], settings: ImportSettings, store: ImageStore
+) -> tuple[Path, int]:
+    """Return the folder of an image, and the descriptor that keeps it from being removed."""
     image = parse(text, Path.cwd())
     check_allowed(image, settings.allowed_registries)
-    store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
     logins = {
         place.registry: registry_passwords.find(place, environment, _say)
         for place in (image, *in_mirrors(image, settings.registries))
@@ -60,11 +84,17 @@ def _import(job: str, text: str, environment: Mapping[str, str], settings_file: 
             if image.skopeo.startswith(SQUASHFS)
             else ImageBringer(image, authentication, variables, _say)
         )
-        digest = store.digest_of_job(_unique(job, environment), f"{image.skopeo} {image.version}", bringer.digest)
+        digest = store.digest_of_job(unique, f"{image.skopeo} {image.version}", bringer.digest)
         lock = store.use(digest)
         folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
-    _leave_to_step(lock)
-    return folder
+    return folder, lock
+
+
+def _check_source(container: Path, settings: ImportSettings) -> None:
+    """Refuse a named container of an image that may no longer be started."""
+    source = (container / "reference").read_text(errors="surrogateescape")
+    if source.startswith("docker://"):
+        check_allowed(parse(source, container), settings.allowed_registries)
 
 
 def _leave_to_step(lock: int) -> None:

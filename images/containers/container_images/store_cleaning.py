@@ -25,8 +25,8 @@ class StoreLimits:
     """Limits of a store.
 
     Attributes:
-        images_bytes: Bytes of all images, unpacked. None: no limit.
-        unused_seconds: Age of the last start at which an image goes. None: it stays.
+        images_bytes: Bytes of all images, unpacked, and of named containers, which stay. None: no limit.
+        unused_seconds: Age of the last start at which an image goes; a named container stays. None: it stays.
 
     """
 
@@ -50,6 +50,12 @@ class _StoredImage:
         except OSError:
             reference = self.folder.name
         return f"{reference} ({_gib(self.size)})"
+
+
+class _NamedContainer(_StoredImage):
+    @property
+    def words(self) -> str:
+        return f"{self.folder.name} ({_gib(self.size)})"
 
 
 def clean(store: Path, limits: StoreLimits, say: Callable[[str], None]) -> None:
@@ -80,7 +86,8 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
     if limit is None:
         return
     images = _images(store)
-    excess = sum(image.size for image in images) + wanted - limit
+    named = [_NamedContainer(folder, size_of(folder), 0) for folder in sorted((store / "named").iterdir())]
+    excess = sum(kept.size for kept in (*images, *named)) + wanted - limit
     with ExitStack() as closed:
         unused: list[_StoredImage] = []
         for image in images:
@@ -89,7 +96,7 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
             if closed.enter_context(_closed(store / "uses" / image.folder.name)):
                 unused.append(image)
         if excess > sum(image.size for image in unused):
-            raise ImageError(_refusal(wanted, limit, [image for image in images if image not in unused]))
+            raise ImageError(_refusal(wanted, limit, [image for image in images if image not in unused], named))
         for image in unused:
             say(f"removes {image.words} to make room")
             _throw_away(store, image.folder)
@@ -182,14 +189,18 @@ def _throw_away(store: Path, folder: Path) -> None:
         folder.rename(Path(tempfile.mkdtemp(dir=store / "trash")) / folder.name)
 
 
-def _refusal(wanted: int, limit: int, kept: list[_StoredImage]) -> str:
-    if wanted > limit:
-        return f"the image needs {_gib(wanted)}, and your images may take {_gib(limit)} in all (containers.images_gib)."
-    used = ", ".join(image.words for image in kept)
-    return (
-        f"the image needs {_gib(wanted)}, and your images may take {_gib(limit)} in all (containers.images_gib). "
-        f"Jobs are running in {used}: wait until they have ended."
+def _refusal(wanted: int, limit: int, used: list[_StoredImage], named: list[_NamedContainer]) -> str:
+    message = (
+        f"{_gib(wanted)} are needed, and your images and named containers may take {_gib(limit)} in all "
+        "(containers.images_gib)."
     )
+    if wanted > limit:
+        return message
+    if used:
+        message += f" Jobs are running in {', '.join(image.words for image in used)}: wait until they have ended."
+    if named:
+        message += f" Named containers stay: {', '.join(container.words for container in named)}. Remove one by hand."
+    return message
 
 
 def _gib(size: int) -> str:

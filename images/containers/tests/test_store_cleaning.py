@@ -118,7 +118,7 @@ def test_an_image_that_is_too_large_is_refused_and_nothing_is_removed(tmp_path: 
     store = limited(tmp_path, 3)
     first = started(store, "a")
 
-    with pytest.raises(ImageError, match=r"needs .* may take .*containers\.images_gib"):
+    with pytest.raises(ImageError, match=r"are needed, .* may take .*containers\.images_gib"):
         started(store, "b", blocks=9)
     assert first.is_dir()
     assert not list((tmp_path / "parts").iterdir())
@@ -128,7 +128,7 @@ def test_an_image_that_is_known_to_be_too_large_is_not_even_brought(tmp_path: Pa
     def bring(_part: Path, _new: Path) -> None:
         pytest.fail("it was brought")
 
-    with pytest.raises(ImageError, match="needs"):
+    with pytest.raises(ImageError, match="are needed"):
         limited(tmp_path, 3).folder_of(digest("a"), bring, 4 * BLOCK)
 
 
