@@ -12,6 +12,8 @@ const struct container_word CONTAINER_WORDS[] = {
      "image of the container: of a registry, or a folder or archive (OCI, docker save) on a shared volume", CONTAINER_IMAGE},
     {"container-name", "PYXIS_CONTAINER_NAME", "NAME[:auto|create|exec|no_exec]",
      "container that keeps its files, made of the image if there is none of this name", CONTAINER_NAME},
+    {"container-save", "PYXIS_CONTAINER_SAVE", "PATH",
+     "file of squashfs into which the container is saved when the step's first task has ended", CONTAINER_SAVE},
     {"container-mounts", "PYXIS_CONTAINER_MOUNTS", "SRC:DST[:FLAGS][,SRC:DST...]",
      "files and folders to show in the container; flags: ro, rw", CONTAINER_MOUNTS},
     {"container-workdir", "PYXIS_CONTAINER_WORKDIR", "PATH", "working directory in the container", CONTAINER_WORKDIR},
@@ -29,7 +31,6 @@ const struct container_word CONTAINER_WORDS[] = {
     {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point (default)", CONTAINER_NO_ENTRYPOINT},
     {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
      CONTAINER_ENTRYPOINT_LOG},
-    {"container-save", "PYXIS_CONTAINER_SAVE", "PATH", "not supported", CONTAINER_REFUSED},
     {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL, "not supported", CONTAINER_REFUSED},
     {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]", "not supported", CONTAINER_REFUSED},
     {NULL, NULL, NULL, NULL, CONTAINER_REFUSED},
@@ -140,6 +141,8 @@ int container_take(struct container *container, const struct container_word *wor
         return take_text(container->image, sizeof(container->image), word->name, argument, failure);
     case CONTAINER_NAME:
         return take_name(container, argument, failure);
+    case CONTAINER_SAVE:
+        return take_text(container->save, sizeof(container->save), word->name, argument, failure);
     case CONTAINER_MOUNTS:
         return take_mounts(container, argument, failure);
     case CONTAINER_WORKDIR:
@@ -196,6 +199,8 @@ static bool is_decided(const struct container *container, enum container_option 
         return container->image[0] != '\0';
     case CONTAINER_NAME:
         return container->name[0] != '\0';
+    case CONTAINER_SAVE:
+        return container->save[0] != '\0';
     case CONTAINER_MOUNTS:
         return container->has_mounts;
     case CONTAINER_WORKDIR:
@@ -250,7 +255,7 @@ int container_complete(struct container *container, const char *(*get)(void *job
     }
     if (!container_is_wanted(container) &&
         (container->has_mounts || container->workdir[0] || container->names[0] || container->has_home ||
-         container->has_writable || container->entrypoint))
+         container->has_writable || container->entrypoint || container->save[0]))
         return REFUSED("options of a container need --container-image or --container-name");
     return 0;
 }

@@ -4,6 +4,7 @@
  *
  *   --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|docker://...|PATH
  *   --container-name=NAME[:auto|create|exec|no_exec]   a container that keeps its files, for other steps and jobs
+ *   --container-save=PATH                           file of squashfs with the container's files at the first task's end
  *   --container-mounts=SRC[:DST[:FLAGS]][,...]      flags, with "+" between: ro, rw; rbind and bind, which change nothing
  *   --container-workdir=PATH
  *   --[no-]container-mount-home                     default: not
@@ -30,6 +31,7 @@
 enum container_option {
     CONTAINER_IMAGE,
     CONTAINER_NAME,
+    CONTAINER_SAVE,
     CONTAINER_MOUNTS,
     CONTAINER_WORKDIR,
     CONTAINER_MOUNT_HOME,
@@ -66,6 +68,7 @@ struct container {
     char image[PATH_MAX];           /* "": none */
     char name[CONTAINER_NAME_SIZE]; /* "": none */
     char name_flag[8];              /* of the name */
+    char save[PATH_MAX];            /* "": nowhere */
     char workdir[PATH_MAX];
     char names[CONTAINER_LIST_SIZE];   /* of --container-env */
     char written[CONTAINER_LIST_SIZE]; /* of --container-mounts, cut into `mounts` */

@@ -12,6 +12,7 @@
 #include "container.h"
 #include "container_entrypoint.h"
 #include "container_view.h"
+#include "image_save.h"
 #include "image_settings.h"
 
 static struct container container;
@@ -19,6 +20,7 @@ static struct failure refused; /* the first option that cannot be */
 static struct person person;
 static struct image_settings settings;
 static bool ignored; /* a variable names an image on a cluster without containers */
+static bool saved; /* this task's container is */
 static char folder[PATH_MAX]; /* of the image, in the jail */
 
 /* Slurm's callback of every option: `number` is its place among the words. */
@@ -130,7 +132,7 @@ int container_step_prepare(spank_t spank, const struct jail_config *config, stru
         return fail_with(failure, FAILURE_JOB,
                          "--container-image and --container-name: this cluster has no containers. Whoever runs it gives "
                         "it the key `containers`");
-    if (image_import_prepare() < 0)
+    if (image_import_prepare() < 0 || (container.save[0] != '\0' && image_save_prepare() < 0))
         return fail_job(failure, "share with tasks", "memory for the import of images");
     return find_person(spank, failure);
 }
@@ -141,6 +143,14 @@ void container_step_warn(spank_t spank)
 
     if (ignored && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0)
         slurm_spank_log("container: PYXIS_CONTAINER_IMAGE is ignored, as this cluster has no containers: unset it");
+}
+
+/* True in the step's first task, whose container is saved, and in slurmstepd when it has ended. */
+static bool saves(spank_t spank)
+{
+    uint32_t task;
+
+    return container.save[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0;
 }
 
 bool container_step_wanted(void)
@@ -180,7 +190,10 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
         }
     }
     variables[count] = NULL;
-    return image_import(&import, folder, failure);
+    if (image_import(&import, folder, failure) < 0)
+        return -1;
+    saved = saves(spank);
+    return saved ? image_save_start(&import, folder, container.save, failure) : 0;
 }
 
 int container_step_enter(const struct jail_config *config, const char *directory, struct failure *failure)
@@ -188,7 +201,8 @@ int container_step_enter(const struct jail_config *config, const char *directory
     char tree[PATH_MAX];
     struct container_view view = {
         .config = config, .container = &container, .person = &person, .tree = tree, .keep = container.name[0] != '\0',
-        .directory = directory};
+        .directory = directory,
+        .give = saved ? image_save_give : NULL};
     int result = -1;
 
     if (snprintf(tree, sizeof(tree), "%s/rootfs", folder) >= (int)sizeof(tree))
@@ -218,4 +232,10 @@ int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, 
     if (container_entrypoint_run(&settings, (char *)GIVE_ENVIRONMENT, environment, container.entrypoint_log, failure) < 0)
         return -1;
     return image_settings_give(&settings, &container, set, spank, failure);
+}
+
+void container_step_end_task(spank_t spank)
+{
+    if (saves(spank))
+        image_save_await(say);
 }

@@ -44,4 +44,7 @@ int container_step_settle(int (*set)(void *job, const char *name, const char *va
 /* In a task, as the user, in its working directory: run the image's entry point, if the job wants it. */
 int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure);
 
+/* In slurmstepd, when a task has ended: wait until its container is saved, if it is. */
+void container_step_end_task(spank_t spank);
+
 #endif

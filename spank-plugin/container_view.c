@@ -360,6 +360,7 @@ static int build(const struct container_view *view, struct failure *failure)
     if (tree >= 0)
         close(tree);
     if (root >= 0 && (jail < 0 || mount_all(root, jail, view, failure) < 0 ||
+                      (view->give && view->give(root, failure) < 0) ||
                       (view->container->read_only && close_layer(root, failure) < 0))) {
         close(root);
         root = -1;

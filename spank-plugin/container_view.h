@@ -31,6 +31,7 @@ struct container_view {
     const char *tree;      /* path of the image's root in the jail */
     bool keep;             /* no layer over it */
     const char *directory; /* the job's working directory */
+    int (*give)(int root, struct failure *failure); /* gets the root when it has all that it needs; NULL: nothing does */
 };
 
 /*

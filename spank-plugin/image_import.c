@@ -171,6 +171,25 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
     all[count] = NULL;
 }
 
+int image_program_become(const struct image_import *import, char *const program[], int input, int output, int death_signal,
+                         struct failure *failure)
+{
+    char *variables[MAX_VARIABLES + 3], home[600];
+    int jail;
+
+    prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0);
+    list_variables(import, variables, home);
+    if ((jail = import->open_jail(import->job, failure)) < 0 || enter_importer(import, jail, failure) < 0)
+        return -1;
+    if ((chdir(import->directory) < 0 && chdir("/") < 0) || dup2(input, STDIN_FILENO) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
+        close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        return fail_job(failure, "prepare the start of", program[0]);
+    prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0); /* becoming the user has undone it */
+    execve(program[0], program, variables);
+    return fail_job(failure, "start", program[0]);
+}
+
 /*
  * In a process of its own: never returns. All that it prints goes to the task, as lines. A failure before the program
  * starts goes through shared memory, with its scope: a program of the user's could forge an exit code, and drain nodes.
@@ -178,29 +197,15 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
 static void run_importer(const struct image_import *import, int output)
 {
     char *const program[] = {(char *)IMPORTER, import->job_id, import->image, import->name, import->name_flag, NULL};
-    char *variables[MAX_VARIABLES + 3], home[600];
     struct failure failure = {FAILURE_NONE, ""};
-    int jail;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    list_variables(import, variables, home);
-    if ((jail = import->open_jail(import->job, &failure)) < 0 || enter_importer(import, jail, &failure) < 0) {
-        shared->failure = failure;
-        _exit(1);
-    }
-    if (chdir(import->directory) < 0 && chdir("/") < 0)
-        _exit(1);
-    if (dup2(locks[1], STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
-        close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-        _exit(1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* becoming the user has undone it */
-    execve(IMPORTER, program, variables);
-    dprintf(STDERR_FILENO, "start %s: %s\n", IMPORTER, strerror(errno));
+    image_program_become(import, program, locks[1], output, SIGKILL, &failure);
+    shared->failure = failure;
     _exit(1);
 }
 
-/* Replace what a terminal may take for a command: a registry's words come to it. U+0080 to U+009F are C2 80 to C2 9F. */
-static void blot_controls(char *line)
+/* A registry's words come to a terminal. U+0080 to U+009F are C2 80 to C2 9F. */
+void image_program_blot(char *line)
 {
     for (unsigned char *byte = (unsigned char *)line; *byte; byte++) {
         if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f)
@@ -222,7 +227,7 @@ static void pass_on_lines(FILE *output, const struct image_import *import, char 
             snprintf(folder, PATH_MAX, "%s", line + strlen(RESULT));
             continue;
         }
-        blot_controls(line);
+        image_program_blot(line);
         if (line[0] != '\0')
             snprintf(last, 256, "%s", line);
         import->say(line);

@@ -46,4 +46,15 @@ int image_import_prepare(void);
  */
 int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure);
 
+/*
+ * Become a program of this image with the user's rights alone, on the importer's root, in a process of its own. It gets
+ * `input` for its standard input and `output` for the others, and the signal when its parent ends (0: none).
+ * Returns -1 only.
+ */
+int image_program_become(const struct image_import *import, char *const program[], int input, int output, int death_signal,
+                         struct failure *failure);
+
+/* Replace what a terminal may take for a command in a line of such a program. */
+void image_program_blot(char *line);
+
 #endif

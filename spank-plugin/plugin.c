@@ -256,10 +256,10 @@ int slurm_spank_task_init(spank_t spank, int count, char **arguments)
 
 int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 {
-    (void)spank;
     (void)count;
     (void)arguments;
     report_drain();
+    container_step_end_task(spank);
     /* Not only in `exit`: before that Slurm removes the step's control groups, and the holder may be in one. */
     if (--tasks == 0)
         isolation_stop(&isolation);

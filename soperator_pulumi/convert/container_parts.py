@@ -10,7 +10,7 @@ SETTINGS_OF_IMAGES = (
     "settings of the programs that bring images: `containers` has mirrors, authorities, a proxy, and limits of images"
 )
 
-_PYXIS = "Pyxis is in use: jobs run in images with its options, except those that save containers"
+_PYXIS = "Pyxis is in use: jobs run in images with its options"
 _PLACES = ("/etc/enroot", "/etc/containers")
 """Directories of settings of enroot, and of skopeo and podman."""
 

@@ -133,7 +133,7 @@ TEST(options_without_an_image_are_refused)
 
 TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name)
 {
-    static const char *const WORDS[] = {"container-save", "container-remap-root", "container-unshare"};
+    static const char *const WORDS[] = {"container-remap-root", "container-unshare"};
 
     for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
         CHECK(take(WORDS[i], "x") == -1);
@@ -152,6 +152,13 @@ TEST(a_name_stands_in_for_an_image_and_has_a_flag)
     CHECK(strcmp(container.name, "a") == 0 && strcmp(container.name_flag, "no_exec") == 0);
     CHECK(take("container-name", "b") == -1);
     CHECK_SAYS(failure.text, "--container-name is given twice: a and b");
+}
+
+TEST(a_container_is_saved_at_a_path_that_needs_an_image_or_a_name)
+{
+    CHECK(take("container-save", "./it.sqsh") == 0 && complete(NONE) == -1);
+    CHECK_SAYS(failure.text, "need --container-image");
+    CHECK(take("container-name", "a") == 0 && complete(NONE) == 0 && strcmp(container.save, "./it.sqsh") == 0);
 }
 
 TEST(a_variable_can_name_the_container)

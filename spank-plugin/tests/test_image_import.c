@@ -8,10 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../enter_view.h"
 #include "../image_import.h"
-#include "../tree.h"
-#include "../view.h"
 #include "harness.h"
 #include "world.h"
 
@@ -20,44 +17,17 @@ static struct failure failure;
 static char folder[PATH_MAX];
 static char said[1024];
 
-static int open_jail(void *job, struct failure *why)
-{
-    struct view view = {.config = &config, .job = true, .job_id = 12};
-    struct tree tree;
-    int claim;
-
-    (void)job;
-    CHECK(enter_namespace(why) == 0);
-    CHECK((claim = claim_open(config.jail, why)) >= 0);
-    CHECK(tree_of_job(claim, 12, &tree, why) == 0);
-    view.tree = view.place = tree.fd;
-    return view_build(&view, why);
-}
-
 static void say(const char *line)
 {
     strncat(said, line, sizeof(said) - strlen(said) - 2);
     strcat(said, ";");
 }
 
-/* A worker whose image has this shell script for its importer, and the user's home in the jail. */
 static void make(const char *script)
 {
-    static const char *const ARGUMENTS[] = {"bind=/home", "bind=/tmp"};
-
-    world_make();
-    CHECK(mkdir("/run/layers", 0755) == 0);
-    CHECK(mkdir("/run/layers/upper", 0755) == 0 && mkdir("/run/layers/work", 0755) == 0);
-    CHECK(mount("layers", "/usr/lib", "overlay", 0,
-                "lowerdir=/usr/lib,upperdir=/run/layers/upper,workdir=/run/layers/work") == 0);
-    CHECK(mkdir("/usr/lib/soperator", 0755) == 0 && mkdir("/usr/lib/soperator/containers", 0755) == 0);
-    world_write(IMPORTER, "#!/bin/sh\n");
-    CHECK(truncate(IMPORTER, 0) == 0);
-    world_write(IMPORTER, script);
-    CHECK(mkdir("/home/user", 0700) == 0 && chown("/home/user", USER_ID, USER_ID) == 0);
+    world_make_program(&config, IMPORTER, script);
     world_write("/run/claim/secret", "of the worker");
     CHECK(chmod("/run/claim/secret", 0644) == 0);
-    world_configure(&config, 2, ARGUMENTS);
 }
 
 static char *wanted = "an image", *name = "";
@@ -68,14 +38,14 @@ static int import_from(image_open_jail open_the_jail)
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
     const struct image_import request = {.config = &config, .person = &PERSON, .image = wanted, .name = name, .name_flag = "auto",
                                          .directory = "/home/user",
-                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_the_jail, .say = say};
+                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_the_jail, .job = &config, .say = say};
 
     return image_import(&request, folder, &failure);
 }
 
 static int import(void)
 {
-    return import_from(open_jail);
+    return import_from(world_open_jail);
 }
 
 #define SCRIPT(...) "#!/bin/sh\n" __VA_ARGS__

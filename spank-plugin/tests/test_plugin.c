@@ -405,10 +405,10 @@ TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
 {
     world_make();
     go_home(0700);
-    given.name = "container-save";
-    given.argument = "/home/user/x.sqsh";
+    given.name = "container-unshare";
+    given.argument = "net";
     CHECK(step(ARGUMENTS, starts_no_program) == 11);
-    CHECK_SAYS(reported->error, "--container-save is not supported");
+    CHECK_SAYS(reported->error, "--container-unshare is not supported");
     CHECK(reported->updates == 0);
 }
 

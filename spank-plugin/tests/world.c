@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../enter_view.h"
+#include "../tree.h"
+#include "../view.h"
 #include "harness.h"
 
 void world_write(const char *path, const char *text)
@@ -93,4 +96,33 @@ void world_become_user(void)
     CHECK(setgroups(0, NULL) == 0);
     CHECK(setregid(USER_ID, USER_ID) == 0);
     CHECK(setreuid(USER_ID, USER_ID) == 0);
+}
+
+void world_make_program(struct jail_config *config, const char *path, const char *script)
+{
+    static const char *const ARGUMENTS[] = {"bind=/home", "bind=/tmp"};
+
+    world_make();
+    CHECK(mkdir("/run/layers", 0755) == 0);
+    CHECK(mkdir("/run/layers/upper", 0755) == 0 && mkdir("/run/layers/work", 0755) == 0);
+    CHECK(mount("layers", "/usr/lib", "overlay", 0,
+                "lowerdir=/usr/lib,upperdir=/run/layers/upper,workdir=/run/layers/work") == 0);
+    CHECK(mkdir("/usr/lib/soperator", 0755) == 0 && mkdir("/usr/lib/soperator/containers", 0755) == 0);
+    world_write(path, script);
+    CHECK(chmod(path, 0755) == 0);
+    CHECK(mkdir("/home/user", 0700) == 0 && chown("/home/user", USER_ID, USER_ID) == 0);
+    world_configure(config, 2, ARGUMENTS);
+}
+
+int world_open_jail(void *config, struct failure *failure)
+{
+    struct view view = {.config = config, .job = true, .job_id = 12};
+    struct tree tree;
+    int claim;
+
+    CHECK(enter_namespace(failure) == 0);
+    CHECK((claim = claim_open(view.config->jail, failure)) >= 0);
+    CHECK(tree_of_job(claim, 12, &tree, failure) == 0);
+    view.tree = view.place = tree.fd;
+    return view_build(&view, failure);
 }

@@ -19,6 +19,12 @@ void world_make(void);
 /* A configuration with `count` arguments after jail=CLAIM, or the test ends. */
 void world_configure(struct jail_config *config, int count, const char *const arguments[]);
 
+/* Go there with a script at `path` in /usr/lib of the worker's image, and a home of the user in the jail. */
+void world_make_program(struct jail_config *config, const char *path, const char *script);
+
+/* As slurmstepd opens the jail's view for a job (image_import.h). */
+int world_open_jail(void *config, struct failure *failure);
+
 /* Write `text` into a new file. */
 void world_write(const char *path, const char *text);
 

@@ -290,6 +290,32 @@ def test_a_named_container_that_its_user_has_changed_gives_no_more(
         slurm.ssh(f"rm -rf {STORE}/named/changed")
 
 
+def test_a_saved_container_is_an_image_with_what_the_task_has_changed(slurm: Slurm, with_entry_point: str) -> None:
+    save = "-n2 --overcommit --mem=1 --container-save=saved.sqsh --chdir /home/alice/images"
+    script = "echo of $SLURM_PROCID > /changed; mkdir -p /home/alice; touch /tmp/of-the-jail; exit 3"
+    done = slurm.ssh(f"srun {save} --container-image={with_entry_point} sh -c {shlex.quote(script)}", check=False)
+
+    assert done.returncode == 3
+    assert "has saved" in done.stderr
+    options = f"{SMALL} --container-entrypoint"
+    said, _ = run(slurm, "/home/alice/images/saved.sqsh", 'cat /changed; echo "$FIRST"', options)
+    assert said == "of 0\nfrom the entry point\n"
+    assert slurm.ssh("ls -A ~/images | grep -c saved").stdout == "1\n"
+
+
+def test_a_container_that_cannot_be_saved_is_not_started(slurm: Slurm, image: str) -> None:
+    assert "is no folder that you can write to" in refused(slurm, "--container-save=/home/bob/it.sqsh")
+    assert "is a folder" in refused(slurm, "--container-save=/home/alice")
+
+
+def test_a_named_container_is_saved_and_goes_on(slurm: Slurm, image: str) -> None:
+    path = "/home/alice/images/named.sqsh"
+    run(slurm, image, "echo x > /first", f"{SMALL} --container-name=goes-on --container-save={path}")
+
+    assert run(slurm, path, "cat /first")[0] == "x\n"
+    assert slurm.ssh(f"srun {SMALL} --container-name=goes-on cat /first").stdout == "x\n"
+
+
 def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:
     done = slurm.ssh(f"srun {SMALL} --container=/home/alice/bundle true", check=False)
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,15 @@ def write_settings(folder: Path, settings: ImageSettings) -> None:
     (folder / "workdir").write_bytes(os.fsencode(settings.directory))
 
 
+def settings_of_folder(folder: Path) -> ImageSettings:
+    """Return the settings that `write_settings` has written."""
+    variables, entry_point = (
+        tuple(text for text in os.fsdecode((folder / name).read_bytes()).split("\0") if text)
+        for name in ("environment", "entrypoint")
+    )
+    return ImageSettings(variables, entry_point, os.fsdecode((folder / "workdir").read_bytes()))
+
+
 def settings_of_layout(layout: Path) -> ImageSettings:
     """Return the settings of the only image in an OCI layout.
 
@@ -84,6 +94,38 @@ def settings_of_tree(root: Path) -> ImageSettings:
         _words(entry_point[1]) if entry_point else (),
         directory[1] if directory else "/",
     )
+
+
+def write_into_tree(tree: int, settings: ImageSettings) -> None:
+    """Write settings into a tree, as `enroot import` does; variables of several lines have no place there.
+
+    Args:
+        tree: Descriptor of the tree's root. Nothing that the tree links to is written.
+        settings: The settings.
+
+    """
+    variables = "".join(f"{variable}\n" for variable in settings.variables if "\n" not in variable)
+    command = " ".join(shlex.quote(word) for word in settings.entry_point)
+    script = (
+        f'cd "{settings.directory}" && unset OLDPWD || exit 1\n\n'
+        "if [ $# -gt 0 ]; then\n"
+        f'    exec {command} "$@"\n'
+        "else\n"
+        f"    exec {command} /bin/sh\n"
+        "fi\n"
+    )
+    with suppress(FileExistsError):
+        os.mkdir("etc", 0o755, dir_fd=tree)
+    folder = os.open("etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=tree)
+    try:
+        for name, text in (("environment", variables), ("rc", script)):
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+            with os.fdopen(file, "w", errors="surrogateescape") as content:
+                content.write(text)
+    finally:
+        os.close(folder)
 
 
 def _words(text: str) -> tuple[str, ...]:

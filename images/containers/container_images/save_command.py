@@ -1,0 +1,93 @@
+"""The command `save-image FOLDER PATH`: a container's files become a file of squashfs when its task has ended.
+
+Its standard input is a socket to the task (`spank-plugin/image_save.h`). The command answers `ready`, or why it cannot
+save; then it gets a descriptor of the container's root and one of the task's process.
+"""
+
+import os
+import select
+import socket
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from container_images.image_reference import ImageError
+from container_images.image_settings import settings_of_folder, write_into_tree
+from container_images.program_running import run_program
+
+_STDIN = 0
+_READY = "ready"
+_ANSWER_BYTES = 299
+"""Bytes that the task reads of an answer."""
+
+_MEMORY_MIB = 128
+"""Memory of mksquashfs, which else takes a quarter of the machine's. The job's memory is in use."""
+
+_MIB = 1024 * 1024
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
+    """Save the container, and print progress. Return the exit code: 1 after words of a failure."""
+    folder, target = Path(arguments[0]), Path(os.path.realpath(arguments[1]))
+    with socket.socket(fileno=os.dup(_STDIN)) as task:
+        problem = _problem(target)
+        task.send((problem or _READY).encode(errors="replace")[:_ANSWER_BYTES])
+        if problem:
+            return 1
+        _, descriptors, _, _ = socket.recv_fds(task, 1, 2)
+    if len(descriptors) != 2:
+        return 0  # the task has not started, and says why
+    tree, process = descriptors
+    _await_end(process)
+    try:
+        _save(tree, folder, target, environment)
+    except ImageError as error:
+        print(f"{target} was not saved. {error}", flush=True)
+        return 1
+    except OSError as error:
+        print(f"{target} was not saved. {error.filename or target}: {error.strerror}", flush=True)
+        return 1
+    return 0
+
+
+def _problem(target: Path) -> str | None:
+    """Return why a file cannot be written, or None."""
+    if target.is_dir():
+        return f"{target} is a folder: give the path of a file"
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        return f"{target.parent} is no folder that you can write to"
+    return None
+
+
+def _await_end(process: int) -> None:
+    poll = select.poll()
+    poll.register(process, select.POLLIN)
+    while not poll.poll():
+        pass
+
+
+def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str]) -> None:
+    """Write the file next to its place and move it there: a reader finds the former one or the whole new one."""
+    began = time.monotonic()
+    write_into_tree(tree, settings_of_folder(folder))
+    os.fchdir(tree)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as part:
+        new = Path(part, "new")
+        print(f"saves the container in {target}", flush=True)
+        run_program(
+            [
+                *("mksquashfs", ".", str(new), "-noappend", "-quiet", "-no-progress", "-no-xattrs", "-all-root"),
+                *("-exit-on-error", "-comp", "zstd", "-mem", f"{_MEMORY_MIB}M"),
+                *("-processors", str(len(os.sched_getaffinity(0)))),
+            ],
+            environment,
+            progress=lambda: print(f"has written {_size(new) / _MIB:.0f} MiB", flush=True),
+        )
+        size = _size(new)
+        new.replace(target)
+    print(f"has saved {size / _MIB:.0f} MiB in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,196 @@
+"""Containers that are saved as files of squashfs by the real mksquashfs."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from container_images.image_settings import ImageSettings, settings_of_folder, settings_of_tree, write_settings
+from tests import squashfs_tools
+from tests.waiting import wait_until
+
+COMMAND = "import sys; from container_images.save_command import main; sys.exit(main(sys.argv[1:]))"
+
+SETTINGS = ImageSettings(("PATH=/opt/bin", 'TEXT="a" b', "LINES=a\nb"), ("/entry", "it's"), "/work")
+
+
+class Saver:
+    """The command, between a task and a container."""
+
+    def __init__(self, folder: Path, target: str, path: str = "") -> None:
+        self.root = folder / "image/rootfs"
+        variables = squashfs_tools.variables(squashfs_tools.unpacked())
+        self.task, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, str(folder / "image"), target],
+                env={
+                    **variables,
+                    "PATH": f"{path}{variables['PATH']}",
+                    "PYTHONPATH": str(Path(__file__).parents[1]),
+                },
+                cwd=folder,
+                stdin=other.fileno(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        self.answer = self.task.recv(1000).decode()
+
+    def give(self, task: "subprocess.Popen[bytes]") -> None:
+        tree, process = os.open(self.root, os.O_PATH), os.pidfd_open(task.pid)
+        socket.send_fds(self.task, [b"x"], [tree, process])
+        os.close(tree)
+        os.close(process)
+
+    def end(self) -> tuple[int, str]:
+        """Return the exit code and all that was printed."""
+        self.task.close()
+        said, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an image's folder in it, whose settings are those of the tests."""
+    root = tmp_path / "image/rootfs"
+    (root / "etc").mkdir(parents=True)
+    (root / "program").write_text("x")
+    write_settings(tmp_path / "image", SETTINGS)
+    return tmp_path
+
+
+@pytest.fixture
+def task() -> Iterator["subprocess.Popen[bytes]"]:
+    """A task that runs until its standard input is closed."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        yield process
+
+
+def end(task: "subprocess.Popen[bytes]") -> None:
+    assert task.stdin
+    task.stdin.close()
+    task.wait()
+
+
+def unpacked(image: Path) -> Path:
+    tree = image.with_suffix(".tree")
+    variables = squashfs_tools.variables(squashfs_tools.unpacked())
+    subprocess.run(["unsquashfs", "-quiet", "-dest", tree, image], env=variables, check=True, capture_output=True)
+    return tree
+
+
+def test_a_container_is_saved_when_its_task_has_ended(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    saver = Saver(folder, "it.sqsh")
+    assert saver.answer == "ready"
+    saver.give(task)
+    (saver.root / "late").write_text("before the end")
+    end(task)
+    code, said = saver.end()
+
+    assert code == 0, said
+    assert "has saved" in said
+    tree = unpacked(folder / "it.sqsh")
+    assert (tree / "late").read_text() == "before the end"
+    assert (tree / "program").read_text() == "x"
+    assert sorted(path.name for path in folder.iterdir()) == ["image", "it.sqsh", "it.tree"]
+
+
+def test_nothing_is_saved_as_long_as_the_task_runs(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    with pytest.raises(subprocess.TimeoutExpired):
+        saver.process.wait(0.3)
+    end(task)
+
+    assert saver.end()[0] == 0
+
+
+def test_a_saved_container_has_the_settings_of_its_image(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    end(task)
+    assert saver.end()[0] == 0
+
+    settings = settings_of_tree(unpacked(folder / "it.sqsh"))
+    assert settings == ImageSettings(SETTINGS.variables[:2], SETTINGS.entry_point, SETTINGS.directory)
+
+
+def test_a_file_that_is_there_is_replaced_at_once(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    (folder / "it.sqsh").write_text("former")
+    with (folder / "it.sqsh").open() as reader:
+        saver = Saver(folder, "it.sqsh")
+        saver.give(task)
+        end(task)
+
+        assert saver.end()[0] == 0
+        assert reader.read() == "former"
+    assert (folder / "it.sqsh").read_bytes().startswith(b"hsqs")
+
+
+def test_a_task_that_does_not_start_is_not_saved(folder: Path) -> None:
+    assert Saver(folder, "it.sqsh").end() == (0, "")
+    assert not (folder / "it.sqsh").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("missing/it.sqsh", "is no folder that you can write to"), ("image", "is a folder")]
+)
+def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Path, target: str, words: str) -> None:
+    saver = Saver(folder, target)
+
+    assert words in saver.answer
+    assert saver.end()[0] == 1
+
+
+def test_links_of_an_image_lead_to_no_file_outside(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    (folder / "secret").write_text("of the user")
+    (folder / "image/rootfs/etc/environment").symlink_to(folder / "secret")
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    end(task)
+
+    assert saver.end()[0] == 0
+    assert (folder / "secret").read_text() == "of the user"
+
+
+def test_a_failure_leaves_the_former_file_and_is_told(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    (folder / "it.sqsh").write_text("former")
+    programs = folder / "programs"
+    programs.mkdir()
+    (programs / "mksquashfs").write_text("#!/bin/sh\necho 'write failed because No space left on device' >&2\nexit 1\n")
+    (programs / "mksquashfs").chmod(0o755)
+    saver = Saver(folder, "it.sqsh", path=f"{programs}:")
+    saver.give(task)
+    end(task)
+    code, said = saver.end()
+
+    assert code == 1
+    assert "it.sqsh was not saved. mksquashfs: write failed because No space left on device" in said
+    assert (folder / "it.sqsh").read_text() == "former"
+
+
+def test_a_killed_command_leaves_the_former_file(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    (folder / "it.sqsh").write_text("former")
+    programs = folder / "programs"
+    programs.mkdir()
+    (programs / "mksquashfs").write_text(f"#!/bin/sh\ntouch {folder}/begun\nexec sleep 600\n")
+    (programs / "mksquashfs").chmod(0o755)
+    saver = Saver(folder, "it.sqsh", path=f"{programs}:")
+    saver.give(task)
+    end(task)
+    wait_until((folder / "begun").exists, what="mksquashfs runs")
+    saver.process.kill()
+    saver.end()
+
+    assert (folder / "it.sqsh").read_text() == "former"
+
+
+def test_settings_survive_the_way_into_a_folder_and_back(tmp_path: Path) -> None:
+    write_settings(tmp_path, SETTINGS)
+
+    assert settings_of_folder(tmp_path) == SETTINGS
