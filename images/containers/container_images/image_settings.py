@@ -25,7 +25,7 @@ _ENTRY_POINT = re.compile(r'^\s+exec (.*) "\$@"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class ImageSettings:
+class GivenSettings:
     """Settings of an image.
 
     Attributes:
@@ -40,23 +40,23 @@ class ImageSettings:
     directory: str = "/"
 
 
-def write_settings(folder: Path, settings: ImageSettings) -> None:
+def write_settings(folder: Path, settings: GivenSettings) -> None:
     """Write settings into an image's folder, in the form that the plugin reads: a zero byte after every text."""
     for name, texts in (("environment", settings.variables), ("entrypoint", settings.entry_point)):
         (folder / name).write_bytes(b"".join(os.fsencode(f"{text}\0") for text in texts if "\0" not in text))
     (folder / "workdir").write_bytes(os.fsencode(settings.directory))
 
 
-def settings_of_folder(folder: Path) -> ImageSettings:
+def settings_of_folder(folder: Path) -> GivenSettings:
     """Return the settings that `write_settings` has written."""
     variables, entry_point = (
         tuple(text for text in os.fsdecode((folder / name).read_bytes()).split("\0") if text)
         for name in ("environment", "entrypoint")
     )
-    return ImageSettings(variables, entry_point, os.fsdecode((folder / "workdir").read_bytes()))
+    return GivenSettings(variables, entry_point, os.fsdecode((folder / "workdir").read_bytes()))
 
 
-def settings_of_layout(layout: Path) -> ImageSettings:
+def settings_of_layout(layout: Path) -> GivenSettings:
     """Return the settings of the only image in an OCI layout.
 
     Raises:
@@ -67,7 +67,7 @@ def settings_of_layout(layout: Path) -> ImageSettings:
         index = json.loads((layout / "index.json").read_text())
         manifest = _blob(layout, index["manifests"][-1]["digest"])
         config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
-        settings = ImageSettings(
+        settings = GivenSettings(
             tuple(config.get("Env") or ()), tuple(config.get("Entrypoint") or ()), config.get("WorkingDir") or "/"
         )
         "".join((*settings.variables, *settings.entry_point, settings.directory)).encode()
@@ -80,7 +80,7 @@ def settings_of_layout(layout: Path) -> ImageSettings:
     return settings
 
 
-def settings_of_tree(root: Path) -> ImageSettings:
+def settings_of_tree(root: Path) -> GivenSettings:
     """Return the settings that `enroot import` has written into a tree; of another tree, the variables alone.
 
     These are `/etc/environment`, without quotes around values, and `/etc/rc`, as far as its lines have enroot's form.
@@ -89,14 +89,14 @@ def settings_of_tree(root: Path) -> ImageSettings:
     found = [_VARIABLE.fullmatch(line.strip()) for line in lines]
     script = _text(root, "rc")
     directory, entry_point = _DIRECTORY.search(script), _ENTRY_POINT.search(script)
-    return ImageSettings(
+    return GivenSettings(
         tuple(f"{match[1]}={match[2] or match[3] or match[4] or ''}" for match in found if match),
         _words(entry_point[1]) if entry_point else (),
         directory[1] if directory else "/",
     )
 
 
-def write_into_tree(tree: int, settings: ImageSettings) -> None:
+def write_into_tree(tree: int, settings: GivenSettings) -> None:
     """Write settings into a tree, as `enroot import` does; variables of several lines have no place there.
 
     Args:

@@ -52,12 +52,18 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
 
 
 def _problem(target: Path) -> str | None:
-    """Return why a file cannot be written, or None."""
-    if target.is_dir():
+    """Return why a file cannot be written, or None: a job of hours may depend on it."""
+    if os.path.isdir(target):  # noqa: PTH112 - Path.is_dir raises an error if the user does not get there
         return f"{target} is a folder: give the path of a file"
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        return f"{target.parent} is no folder that you can write to"
-    return None
+    try:
+        with _part(target):
+            return None
+    except OSError as error:
+        return f"{target.parent} is no folder that you can write to: {error.strerror}"
+
+
+def _part(target: Path) -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
 
 
 def _await_end(process: int) -> None:
@@ -72,7 +78,7 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
     began = time.monotonic()
     write_into_tree(tree, settings_of_folder(folder))
     os.fchdir(tree)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as part:
+    with _part(target) as part:
         new = Path(part, "new")
         print(f"saves the container in {target}", flush=True)
         run_program(

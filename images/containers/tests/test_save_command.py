@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from container_images.image_settings import ImageSettings, settings_of_folder, settings_of_tree, write_settings
+from container_images.image_settings import GivenSettings, settings_of_folder, settings_of_tree, write_settings
 from tests import squashfs_tools
 from tests.waiting import wait_until
 
 COMMAND = "import sys; from container_images.save_command import main; sys.exit(main(sys.argv[1:]))"
 
-SETTINGS = ImageSettings(("PATH=/opt/bin", 'TEXT="a" b', "LINES=a\nb"), ("/entry", "it's"), "/work")
+SETTINGS = GivenSettings(("PATH=/opt/bin", 'TEXT="a" b', "LINES=a\nb"), ("/entry", "it's"), "/work")
 
 
 class Saver:
@@ -117,7 +117,7 @@ def test_a_saved_container_has_the_settings_of_its_image(folder: Path, task: "su
     assert saver.end()[0] == 0
 
     settings = settings_of_tree(unpacked(folder / "it.sqsh"))
-    assert settings == ImageSettings(SETTINGS.variables[:2], SETTINGS.entry_point, SETTINGS.directory)
+    assert settings == GivenSettings(SETTINGS.variables[:2], SETTINGS.entry_point, SETTINGS.directory)
 
 
 def test_a_file_that_is_there_is_replaced_at_once(folder: Path, task: "subprocess.Popen[bytes]") -> None:
@@ -138,7 +138,13 @@ def test_a_task_that_does_not_start_is_not_saved(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "words"), [("missing/it.sqsh", "is no folder that you can write to"), ("image", "is a folder")]
+    ("target", "words"),
+    [
+        ("missing/it.sqsh", "missing is no folder that you can write to: No such file or directory"),
+        ("image/environment/it.sqsh", "is no folder that you can write to: Not a directory"),
+        ("x" * 250, "File name too long"),
+        ("image", "is a folder"),
+    ],
 )
 def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Path, target: str, words: str) -> None:
     saver = Saver(folder, target)
