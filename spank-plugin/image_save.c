@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +15,12 @@
 #include "mounts.h"
 
 #define READY "ready"
+#define LAST_READS 16 /* of what a program that has ended has left in the pipe */
 
-static int words[2] = {-1, -1}; /* from the program to slurmstepd */
-static int program = -1;        /* in the task: a socket to the program */
+/* Of slurmstepd and its tasks. A user's other jobs can open the pipe, and keep it open: no end of it says anything. */
+static int words[2] = {-1, -1};   /* from the program to slurmstepd */
+static int handles[2] = {-1, -1}; /* from the task to slurmstepd: a descriptor of the program's process */
+static int program = -1;          /* in the task: a socket to the program */
 
 static void close_once(int *descriptor)
 {
@@ -27,7 +31,10 @@ static void close_once(int *descriptor)
 
 int image_save_prepare(void)
 {
-    return pipe2(words, O_CLOEXEC);
+    return pipe2(words, O_CLOEXEC) < 0 || fcntl(words[0], F_SETFL, O_NONBLOCK) < 0 ||
+                   socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, handles) < 0
+               ? -1
+               : 0;
 }
 
 /* In a process of its own: never returns. */
@@ -43,9 +50,48 @@ static void run_saver(const struct image_import *import, const char *folder, con
 }
 
 /* A child of slurmstepd, not of the task, whose own program would find a child that it has not made, and wait for it. */
-static pid_t fork_for_parent(void)
+static pid_t fork_for_parent(int *process)
 {
-    return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+    return (pid_t)syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD | SIGCHLD, NULL, process, NULL, NULL);
+}
+
+static int send_descriptors(int socket, const int descriptors[], size_t count)
+{
+    char byte = 0;
+    struct iovec content = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.space = {0}};
+    struct msghdr message = {.msg_iov = &content,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+}
+
+/* Return the descriptor that a socket holds, or -1. */
+static int receive_descriptor(int socket)
+{
+    char byte;
+    struct iovec content = {.iov_base = &byte, .iov_len = 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &content, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
+    int descriptor = -1;
+
+    if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message) &&
+        control.header.cmsg_type == SCM_RIGHTS)
+        memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
+    return descriptor;
 }
 
 static int await_ready(struct failure *failure)
@@ -64,71 +110,78 @@ static int await_ready(struct failure *failure)
 
 int image_save_start(const struct image_import *import, const char *folder, const char *path, struct failure *failure)
 {
-    int ends[2];
+    int ends[2], process = -1;
     pid_t child;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return fail_job(failure, "make a socket for", "--container-save");
-    if ((child = fork_for_parent()) == 0) {
+    if ((child = fork_for_parent(&process)) == 0) {
         close(ends[0]);
         run_saver(import, folder, path, ends[1]);
     }
     close(ends[1]);
     program = ends[0];
-    if (child > 0)
-        return await_ready(failure);
-    close_once(&program);
-    return fail_job(failure, "start the program of", "--container-save");
-}
-
-static int send_descriptors(int tree, int task)
-{
-    char byte = 0;
-    struct iovec content = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(2 * sizeof(int))];
-    } control = {.space = {0}};
-    struct msghdr message = {
-        .msg_iov = &content, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
-    const int descriptors[] = {tree, task};
-
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(descriptors));
-    memcpy(CMSG_DATA(&control.header), descriptors, sizeof(descriptors));
-    return sendmsg(program, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
+    if (child < 0 || send_descriptors(handles[1], &process, 1) < 0) {
+        close_once(&program); /* which ends the program */
+        close_once(&process);
+        return fail_job(failure, "start the program of", "--container-save");
+    }
+    close_once(&process);
+    return await_ready(failure);
 }
 
 int image_save_give(int root, struct failure *failure)
 {
-    int tree = mounts_clone(root, "", false, 0, 0);
-    int task = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    int result = tree < 0 || task < 0 || send_descriptors(tree, task) < 0
+    int given[] = {mounts_clone(root, "", false, 0, 0), (int)syscall(SYS_pidfd_open, getpid(), 0)};
+    int result = given[0] < 0 || given[1] < 0 || send_descriptors(program, given, 2) < 0
                      ? fail_job(failure, "give the container's files to", "--container-save")
                      : 0;
 
-    close_once(&tree);
-    close_once(&task);
+    close_once(&given[0]);
+    close_once(&given[1]);
     close_once(&program);
     return result;
 }
 
+struct line {
+    char text[512];
+    size_t length;
+};
+
+static void end_line(struct line *line, void (*say)(const char *line))
+{
+    line->text[line->length] = '\0';
+    image_program_blot(line->text);
+    if (line->length > 0)
+        say(line->text);
+    line->length = 0;
+}
+
+/* Pass on what is in the pipe, in lines. Returns false if there is nothing. */
+static bool pass_on(struct line *line, void (*say)(const char *line))
+{
+    char read_now[4096];
+    ssize_t count = read(words[0], read_now, sizeof(read_now));
+
+    for (ssize_t i = 0; i < count; i++) {
+        if (read_now[i] != '\n')
+            line->text[line->length++] = read_now[i];
+        if (read_now[i] == '\n' || line->length == sizeof(line->text) - 1)
+            end_line(line, say);
+    }
+    return count > 0;
+}
+
 void image_save_await(void (*say)(const char *line))
 {
-    FILE *output;
-    char *line = NULL;
-    size_t size = 0;
+    struct line line = {.length = 0};
+    struct pollfd either[] = {{.fd = receive_descriptor(handles[0]), .events = POLLIN}, {.fd = words[0], .events = POLLIN}};
 
-    close_once(&words[1]); /* all tasks have their own by now, and it ends with them */
-    if (words[0] < 0 || !(output = fdopen(words[0], "r")))
-        return;
-    while (getline(&line, &size, output) > 0) {
-        line[strcspn(line, "\n")] = '\0';
-        image_program_blot(line);
-        say(line);
-    }
-    free(line);
-    fclose(output);
-    words[0] = -1;
+    while (either[0].fd >= 0 && (poll(either, 2, -1) >= 0 || errno == EINTR) && !either[0].revents)
+        if (!pass_on(&line, say) && either[1].revents & POLLHUP)
+            either[1].fd = -1; /* it has closed the pipe, and goes on */
+    for (int i = 0; i < LAST_READS && pass_on(&line, say); i++)
+        ;
+    end_line(&line, say);
+    close_once(&either[0].fd);
 }

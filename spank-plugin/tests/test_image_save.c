@@ -108,6 +108,33 @@ TEST(a_program_that_is_killed_holds_up_no_step)
     CHECK(strcmp(said, "begins;") == 0);
 }
 
+TEST(a_process_that_keeps_the_programs_output_open_holds_up_no_step)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('last', flush=True)\n"
+                "if os.fork() == 0:\n    os.execv('/usr/bin/sleep', ['sleep', '600'])\n");
+    CHECK(image_save_prepare() == 0);
+    CHECK(test_in_child(run_task, NULL) == 0);
+    image_save_await(say);
+    CHECK(strcmp(said, "last;") == 0);
+}
+
+TEST(a_line_without_an_end_takes_no_memory_of_slurmstepd)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('x' * 600, end='')\n");
+    CHECK(image_save_prepare() == 0);
+    CHECK(test_in_child(run_task, NULL) == 0);
+    image_save_await(say);
+    CHECK(strlen(said) == 602 && said[511] == ';' && said[601] == ';');
+}
+
+TEST(a_task_that_has_not_started_the_program_is_not_waited_for)
+{
+    make("x");
+    CHECK(image_save_prepare() == 0);
+    image_save_await(say);
+    CHECK(said[0] == '\0');
+}
+
 static int end_without_a_container(void *unused)
 {
     (void)unused;

@@ -48,10 +48,10 @@ def write_settings(folder: Path, settings: GivenSettings) -> None:
 
 
 def settings_of_folder(folder: Path) -> GivenSettings:
-    """Return the settings that `write_settings` has written."""
+    """Return the settings that `write_settings` has written; former versions of it have written no entry point."""
     variables, entry_point = (
-        tuple(text for text in os.fsdecode((folder / name).read_bytes()).split("\0") if text)
-        for name in ("environment", "entrypoint")
+        tuple(text for text in os.fsdecode(path.read_bytes()).split("\0") if text) if path.exists() else ()
+        for path in (folder / "environment", folder / "entrypoint")
     )
     return GivenSettings(variables, entry_point, os.fsdecode((folder / "workdir").read_bytes()))
 

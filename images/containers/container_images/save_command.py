@@ -31,7 +31,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     """Save the container, and print progress. Return the exit code: 1 after words of a failure."""
     folder, target = Path(arguments[0]), Path(os.path.realpath(arguments[1]))
     with socket.socket(fileno=os.dup(_STDIN)) as task:
-        problem = _problem(target)
+        problem = _problem(folder, target)
         task.send((problem or _READY).encode(errors="replace")[:_ANSWER_BYTES])
         if problem:
             return 1
@@ -51,10 +51,14 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
     return 0
 
 
-def _problem(target: Path) -> str | None:
+def _problem(folder: Path, target: Path) -> str | None:
     """Return why a file cannot be written, or None: a job of hours may depend on it."""
     if os.path.isdir(target):  # noqa: PTH112 - Path.is_dir raises an error if the user does not get there
         return f"{target} is a folder: give the path of a file"
+    try:
+        settings_of_folder(folder)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
     try:
         with _part(target):
             return None

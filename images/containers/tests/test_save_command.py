@@ -196,6 +196,26 @@ def test_a_killed_command_leaves_the_former_file(folder: Path, task: "subprocess
     assert (folder / "it.sqsh").read_text() == "former"
 
 
+def test_an_image_of_a_former_version_is_saved_without_an_entry_point(
+    folder: Path, task: "subprocess.Popen[bytes]"
+) -> None:
+    (folder / "image/entrypoint").unlink()
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    end(task)
+
+    assert saver.end()[0] == 0
+    assert settings_of_tree(unpacked(folder / "it.sqsh")).directory == "/work"
+
+
+def test_settings_that_cannot_be_read_are_told_before_the_task_starts(folder: Path) -> None:
+    (folder / "image/workdir").unlink()
+    saver = Saver(folder, "it.sqsh")
+
+    assert "workdir: No such file or directory" in saver.answer
+    assert saver.end()[0] == 1
+
+
 def test_settings_survive_the_way_into_a_folder_and_back(tmp_path: Path) -> None:
     write_settings(tmp_path, SETTINGS)
 

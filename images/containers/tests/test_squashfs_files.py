@@ -17,7 +17,7 @@ COMMAND = (
     "import os, pathlib, sys; from container_images.import_command import main; "
     "sys.exit(main(['7', sys.argv[1]], settings=pathlib.Path(sys.argv[2])))"
 )
-USER = 4711
+USER = 4719
 
 RC = """mkdir -p "/work" 2> /dev/null
 cd "/work" && unset OLDPWD || exit 1
