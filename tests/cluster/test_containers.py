@@ -316,6 +316,36 @@ def test_a_named_container_is_saved_and_goes_on(slurm: Slurm, image: str) -> Non
     assert slurm.ssh(f"srun {SMALL} --container-name=goes-on cat /first").stdout == "x\n"
 
 
+def test_a_job_that_hangs_while_it_is_saved_is_cancelled_and_keeps_the_former_file(slurm: Slurm, image: str) -> None:
+    slurm.ssh("echo former > ~/images/kept.sqsh; rm -f ~/images/stopped")
+    stop = "for it in /proc/[0-9]*; do grep -q '[s]ave-image' $it/cmdline && kill -STOP ${it#/proc/}; done"
+    script = f"{stop}; touch /home/alice/images/stopped"
+    options = (
+        f"{SMALL} --container-image={image} --container-save=/home/alice/images/kept.sqsh "
+        "--container-mounts=/home/alice/images"
+    )
+    command = shlex.quote(f"srun {options} sh -c {shlex.quote(script)}")
+    job = int(slurm.ssh(f"sbatch --parsable {SMALL} -w cpu-0 -o /dev/null --wrap {command}").stdout)
+    wait_until(lambda: slurm.ssh("ls ~/images/stopped", check=False).returncode == 0, what="the program is stopped")
+    assert slurm.job(job)["JobState"] == "RUNNING"
+
+    slurm.ssh(f"scancel {job}")
+    slurm.wait_for_job(job, "CANCELLED")
+    wait_until(lambda: "COMPLETING" not in slurm.node_state("cpu-0"), what="the node is free", timeout_seconds=60)
+    assert slurm.ssh("cat ~/images/kept.sqsh").stdout == "former\n"
+
+
+def test_a_batch_script_is_saved(slurm: Slurm, image: str) -> None:
+    path = "/home/alice/images/batch.sqsh"
+    script = f"#!/bin/sh\n#SBATCH --container-image={image} --container-save={path}\necho batch > /changed\n"
+    slurm.ssh("cat > ~/images/job.sh", stdin=script)
+    job = int(slurm.ssh(f"cd ~/images && sbatch --parsable {SMALL} -o ~/images/out job.sh").stdout)
+    slurm.wait_for_job(job, "COMPLETED")
+
+    assert "has saved" in slurm.ssh("cat ~/images/out").stdout
+    assert run(slurm, path, "cat /changed")[0] == "batch\n"
+
+
 def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, image: str) -> None:
     done = slurm.ssh(f"srun {SMALL} --container=/home/alice/bundle true", check=False)
 
