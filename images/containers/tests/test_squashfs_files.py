@@ -135,6 +135,20 @@ def test_a_hostile_file_gets_no_device_no_set_user_id_bit_and_nothing_outside(
     assert (folder / "environment").read_bytes() == b""
 
 
+def test_a_name_that_leads_out_of_the_tree_is_refused(home: Path, programs: dict[str, str]) -> None:
+    (home / "tree/QZ").mkdir()
+    (home / "tree/QZ/planted").write_text("x")
+    image = pack(home, "-noI", "-noD", "-noF")
+    content = image.read_bytes()
+    assert content.count(b"QZ") == 1
+    image.write_bytes(content.replace(b"QZ", b".."))
+
+    code, said = start(home, image, programs)
+
+    assert code == 1, said
+    assert list(home.rglob("planted")) == [home / "tree/QZ/planted"]
+
+
 def test_a_file_that_is_cut_is_told_and_leaves_no_image(home: Path, programs: dict[str, str]) -> None:
     (home / "tree/random").write_bytes(os.urandom(100_000))
     image = pack(home)
