@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mounts.h"
@@ -172,6 +173,20 @@ static bool pass_on(struct line *line, void (*say)(const char *line))
     return count > 0;
 }
 
+/* A program that ends by itself has said why. */
+static void tell_of_signal(int process, void (*say)(const char *line))
+{
+    siginfo_t end = {.si_code = 0};
+    char words_of_end[100];
+
+    if (process < 0 || waitid(P_PIDFD, (id_t)process, &end, WEXITED | WNOWAIT | WNOHANG) < 0 ||
+        (end.si_code != CLD_KILLED && end.si_code != CLD_DUMPED))
+        return;
+    snprintf(words_of_end, sizeof(words_of_end), "the container was not saved: its program was ended by signal %d%s",
+             end.si_status, end.si_status == SIGKILL ? " (memory of the job?)" : "");
+    say(words_of_end);
+}
+
 void image_save_await(void (*say)(const char *line))
 {
     struct line line = {.length = 0};
@@ -183,5 +198,6 @@ void image_save_await(void (*say)(const char *line))
     for (int i = 0; i < LAST_READS && pass_on(&line, say); i++)
         ;
     end_line(&line, say);
+    tell_of_signal(either[0].fd, say);
     close_once(&either[0].fd);
 }
