@@ -37,7 +37,7 @@ fi
 
 @pytest.fixture(scope="session")
 def programs() -> Iterator[dict[str, str]]:
-    """Variables with which everybody finds the programs, which come with the libraries that the machine lacks."""
+    """Variables with which all users find the programs, which come with the libraries that the machine lacks."""
     with tempfile.TemporaryDirectory() as folder:
         open_root = Path(folder, "root")
         subprocess.run(["cp", "-a", squashfs_tools.unpacked(), open_root], check=True)
