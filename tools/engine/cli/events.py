@@ -30,8 +30,11 @@ _OPERATIONS = {
 """Steps to display. Deleting the old resource is a part of its replacement."""
 _DEFAULT_PROVIDER = re.compile(r"::pulumi:providers:[\w-]+::default")
 _NOISE = re.compile(r"^using pulumi-resource-\S+ from \$PATH|^update failed$|^preview failed$")
-_AFTERMATH = "an unhandled error occurred: program exited with non-zero exit code"
-"""Beginning of the CLI's message after an error that the program has reported itself."""
+_AFTERMATH = re.compile(
+    "an unhandled error occurred: program exited with non-zero exit code"
+    "|^Resource monitor has terminated, shutting down$"
+)
+"""Messages after another error: the program has reported it itself, or the CLI has stopped the program for it."""
 _HIDDEN = "__"
 
 
@@ -78,7 +81,7 @@ class Events:
         text, urn = event.message.rstrip(), event.urn or ""
         if event.severity == "debug" or not text.strip() or _NOISE.match(text):
             return
-        if self._display.failures and _AFTERMATH in text:
+        if self._display.failures and _AFTERMATH.search(text):
             return
         if f"::{STACK_TYPE}::" in urn:
             urn = ""
