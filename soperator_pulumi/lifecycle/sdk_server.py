@@ -3,6 +3,8 @@
 A server of another form is left alone: then answers include tracebacks, and Ctrl-C ends no wait.
 """
 
+import atexit
+import gc
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ def adapt_sdk_server() -> None:
     if spec is not None and spec.name == "pulumi.dynamic.__main__":
         _answer_without_traceback(server)
         _handle_cancel(server)
+        atexit.register(gc.freeze)  # the engine waits for the end, most of which is a last collection
 
 
 def _answer_without_traceback(server: Any) -> None:  # noqa: ANN401 - a module
