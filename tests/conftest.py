@@ -11,10 +11,10 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube_api import Cluster
-from soperator_pulumi.operations.kubeconfig import client_settings
-from soperator_pulumi.slurm.exec_transport import ExecTransport
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.exec_transport import ExecTransport
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.kubeconfig import client_settings
 from soperator_pulumi.slurm.transport import Answer
 from tests import failures_at_once, left_behind, time_spent, together
 from tests.pod_shell import PodShell

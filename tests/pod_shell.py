@@ -12,7 +12,7 @@ from typing import Any
 import websocket
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.slurm.exec_transport import ExecTransport
+from soperator_pulumi.kube.exec_transport import ExecTransport
 from soperator_pulumi.slurm.transport import Answer
 
 _POLL_SECONDS = 1.0

@@ -33,7 +33,7 @@ _IMPORTED = (
     "pulumi_kubernetes.policy.v1",
     "pulumi_random",
     "soperator_pulumi.cluster",
-    "soperator_pulumi.operations.kube_api",
+    "soperator_pulumi.kube.kube_api",
     "soperator_pulumi.policy.pack",
     "soperator_pulumi.stack.program",
 )

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from soperator_pulumi.cli.admin import Kubectl, kubectl_on_path, session
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 from tools import chosen_cluster, console, deployed_clusters, engine, paths
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError, step

@@ -6,8 +6,8 @@ import sys
 
 from soperator_pulumi.cli import preflight, preflight_options
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.stack.preflight_plan import access_of, no_cluster, planned_clusters
 from tools import chosen_cluster, console, paths
 from tools.console import UserError, say

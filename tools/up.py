@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from soperator_pulumi.cli.ssh import Login, write_config
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 from soperator_pulumi.stack import stack_config
 from soperator_pulumi.stack.stack_config import Described
 from tools import build, chosen_cluster, console, deployed_clusters, engine, images, paths, ssh

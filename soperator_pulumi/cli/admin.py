@@ -12,7 +12,7 @@ from typing import TypeAlias
 from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 
 START_TIMEOUT_SECONDS = 180
 """Time to pull the small image and mount the jail on a machine that has done neither."""

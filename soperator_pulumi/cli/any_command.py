@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,11 @@ import sys
 
 from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster, add_json, print_json
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.database.administration import DatabaseAdministration
 from soperator_pulumi.operations.database.dump_jobs import Dumps
 from soperator_pulumi.operations.database.restore import REPLACED, Restore
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.progress import MachineClock
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from soperator_pulumi.cli.any_command import access_in
 from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.kube_api import Cluster
-from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker
 from soperator_pulumi.slurm.hostlist import expand, in_order

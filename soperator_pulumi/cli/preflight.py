@@ -15,8 +15,8 @@ from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in
 from soperator_pulumi.cli.preflight_options import Options, add_options, options_of
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_report import is_refused, json_error, json_report, text_report

@@ -12,8 +12,8 @@ from pathlib import Path
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
 from soperator_pulumi.cli.pulumi_runs import become
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kubeconfig import client_settings
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kubeconfig import client_settings
 
 
 @dataclass(frozen=True)

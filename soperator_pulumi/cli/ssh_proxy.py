@@ -17,8 +17,8 @@ from kubernetes import client
 from kubernetes.stream.ws_client import portforward_call
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kubeconfig import client_settings
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kubeconfig import client_settings
 
 SSHD_PORT = 2222
 CHUNK_BYTES = 65536

@@ -12,6 +12,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
@@ -28,7 +29,6 @@ from soperator_pulumi.operations.configuration.desired_files import (
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
 from soperator_pulumi.operations.configuration.slurmdbd import Slurmdbd
 from soperator_pulumi.operations.configuration.transaction import Activation, Transaction
-from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, Report, report
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 import pulumi
 from pulumi.dynamic import Config
 
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 
 KUBECONFIG = "kubeconfig"
 CONTEXT = "context"

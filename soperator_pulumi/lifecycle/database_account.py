@@ -12,13 +12,13 @@ from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 from pydantic import ConfigDict, Field
 
 from soperator_pulumi.errors import DatabaseError, KubernetesError, NotReadyError, TransportError
+from soperator_pulumi.kube.verbs import Kube, secret_path
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.configuration.desired_files import LiveFiles
 from soperator_pulumi.operations.database.accounts import PasswordsOfAccount, native_hash
 from soperator_pulumi.operations.database.administration import DatabaseAdministration
-from soperator_pulumi.operations.kube import Kube, secret_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report, saying, until
 from soperator_pulumi.render.passwords import unquoted_password

@@ -11,11 +11,11 @@ from pulumi.dynamic import CheckResult, CreateResult, DiffResult, UpdateResult
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.kube.verbs import secret_path
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.key_rotation import KeyRotation
-from soperator_pulumi.operations.kube import secret_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of
 from soperator_pulumi.operations.progress import MachineClock, report
 

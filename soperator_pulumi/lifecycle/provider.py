@@ -21,12 +21,12 @@ from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
 from soperator_pulumi.errors import KubernetesError, SpecError
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
 from soperator_pulumi.lifecycle.plain_errors import without_traceback
 from soperator_pulumi.lifecycle.sdk_server import adapt_sdk_server
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
 from soperator_pulumi.operations.progress import MachineClock, unless_cancelled
 from soperator_pulumi.operations.recent import Recent
@@ -220,7 +220,7 @@ def _acting(operation: Callable[P, R]) -> Callable[P, R]:
 def _cluster(access: Access) -> Kube:
     """Return the client of a cluster, from a cache: reading a kubeconfig takes longer than most calls."""
     # The program imports this module to register resources, and needs no Kubernetes client.
-    from soperator_pulumi.operations.kube_api import Cluster  # noqa: PLC0415
+    from soperator_pulumi.kube.kube_api import Cluster  # noqa: PLC0415
 
     return Cluster(access)
 

@@ -7,10 +7,10 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
-from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import report
 from soperator_pulumi.operations.slurm_upgrade import SlurmUpgrade

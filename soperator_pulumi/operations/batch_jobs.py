@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, Kube
-from soperator_pulumi.operations.pods import Pod, find_pods, newest_warning
+from soperator_pulumi.kube.pods import Pod, find_pods, newest_warning
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, Json, Kube
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 STUCK_SECONDS = 600

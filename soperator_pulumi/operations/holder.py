@@ -7,7 +7,7 @@ although both are the same cluster. The mark shows the old resource that it was 
 from collections.abc import Mapping
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.operations.kube import Kube, config_map_path
+from soperator_pulumi.kube.verbs import Kube, config_map_path
 
 MARK = "soperator-pulumi"
 """Name of the ConfigMap that serves as the mark: it only needs the right to write ConfigMaps in the namespace."""

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from soperator_pulumi.errors import NotReadyError, TransportError
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube, secret_path
 from soperator_pulumi.operations.configuration.activations import Sshd
 from soperator_pulumi.operations.configuration.transaction import SYNC_SECONDS, ask_kubelet
-from soperator_pulumi.operations.kube import Kube, secret_path
-from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, saying, unless_cancelled, until
 from soperator_pulumi.render import layout
 

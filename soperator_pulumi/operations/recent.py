@@ -6,7 +6,7 @@ and read the same from Slurm and from the namespace; the SDK's server has four t
 
 from collections.abc import Mapping
 
-from soperator_pulumi.operations.kube import FIELD_MANAGER, LOG_LINES, Json, Kube
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, LOG_LINES, Json, Kube
 from soperator_pulumi.operations.progress import Clock
 from soperator_pulumi.slurm.shared_reads import SharedAnswers, SharedReads
 from soperator_pulumi.slurm.transport import Transport

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
-from soperator_pulumi.operations.pods import find_pods
+from soperator_pulumi.kube.pods import find_pods
+from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 _REPORT_SECONDS = 10

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from soperator_pulumi.errors import ConfigRefusedError, DatabaseError
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Json, Kube, cron_jobs_path, pods_path, revisions_path, stateful_sets_path
 from soperator_pulumi.operations.database.dump_jobs import Dumps
-from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path, pods_path, revisions_path, stateful_sets_path
-from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import MachineClock, Report
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS

@@ -8,10 +8,10 @@ from typing import Any
 
 from soperator_pulumi.cluster import SlurmCluster
 from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.manifests import manifests_of
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
 from soperator_pulumi.spec.cluster import parse_cluster

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from soperator_pulumi.errors import Problem, SpecError
-from soperator_pulumi.operations.access import Access, is_content
+from soperator_pulumi.kube.access import Access, is_content
 from soperator_pulumi.stack.stack_config import CONTEXT, KUBECONFIG, NAMESPACE
 from soperator_pulumi.stack.stack_outputs import StackOutputs, as_text, given_outputs
 from soperator_pulumi.yaml_reader import read_yaml

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from soperator_pulumi.cli.ssh import Login, write_config
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 from tests import left_behind, warm_python
 from tests.cluster import root_trees
 from tests.cluster.root_trees import RootTree

@@ -12,8 +12,8 @@ import threading
 from kubernetes import client
 
 from soperator_pulumi.cli import ssh_proxy
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kubeconfig import client_settings
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kubeconfig import client_settings
 
 
 class Door(socketserver.ThreadingTCPServer):

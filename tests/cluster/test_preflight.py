@@ -18,9 +18,9 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube import FIELD_MANAGER
-from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_run import Preflight

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube_api import Cluster
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.slurm.scontrol import ScontrolClient

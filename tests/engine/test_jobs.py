@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.operations.batch_jobs import JobFollower
-from soperator_pulumi.operations.kube_api import Cluster
 from soperator_pulumi.operations.progress import MachineClock
 from tests.engine.conftest import Stack
 from tests.engine.test_awaits import container

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import TransportError
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.configuration.slurmdbd import END, QUESTION
-from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.objects import NAMESPACE_PATH, PODS, STATEFUL_SETS
 from tests.fakes.pods import a_pod, status_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, Json
 from tests.fakes.objects import CONFIG_MAPS, JOBS, NAMESPACE, PODS, SELECTOR
 from tests.fakes.pods import a_pod
 from tests.fakes.small_world import SmallWorld

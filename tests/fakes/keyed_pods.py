@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import TransportError
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.key_rotation import (
     ARM,
     DISARM,
@@ -16,7 +17,6 @@ from soperator_pulumi.operations.key_rotation import (
     PREPARE,
     SWITCH,
 )
-from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import EPOCH, FakeClock

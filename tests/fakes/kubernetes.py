@@ -6,7 +6,7 @@ What it leaves out: stale lists, as an API server's own reads are consistent.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from tests.fakes.objects import NAMESPACE, NAMESPACE_PATH, PODS, SELECTOR, STATEFUL_SETS, Objects, labels_of
 from tests.fakes.pods import a_pod
 from tests.fakes.workers import OWNER, Pod, Set, Workers

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, Json
 
 NAMESPACE = "hpc"
 SELECTOR = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/instance": "hpc"}

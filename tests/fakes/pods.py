@@ -1,6 +1,6 @@
 """Pods as the API server shows them."""
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from tests.fakes.objects import NAMESPACE, labels_of
 
 

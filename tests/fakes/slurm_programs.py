@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import EPOCH
 from tests.fakes.slurmctld import SLOTS, UNKNOWN, Job, Record, Slurmctld

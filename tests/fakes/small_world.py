@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import KubernetesError, TransportError
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.render.layout import NODE_GRES
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.clock import FakeClock

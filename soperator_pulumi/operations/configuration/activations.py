@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.slurm.transport import Transport
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from soperator_pulumi.operations.kube import Json, config_map_path, secret_path
+from soperator_pulumi.kube.verbs import Json, config_map_path, secret_path
 
 IN_FORCE = "soperator-pulumi/in-force"
 """Annotation of the object: digest of the files that the daemons read last, and accepted.

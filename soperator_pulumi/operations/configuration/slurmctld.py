@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.operations.kube import Kube, stateful_sets_path
-from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
 from soperator_pulumi.render.layout import JWT_KEY, NODE_GRES, RUN_DIR

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, TransportError
-from soperator_pulumi.operations.kube import Kube, stateful_sets_path
-from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 ACCOUNTING_COMPONENT = "accounting"

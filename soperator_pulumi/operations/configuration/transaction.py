@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SoperatorError, TransportError
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.configuration.desired_files import (
     AfterSync,
     DesiredFiles,
@@ -25,8 +27,6 @@ from soperator_pulumi.operations.configuration.desired_files import (
     Reader,
     digest_of_sums,
 )
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, until
 
 SYNC_SECONDS = 180

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import DatabaseError
-from soperator_pulumi.operations.kube import Kube
-from soperator_pulumi.operations.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Kube
 
 DATABASE_COMPONENT = "database"
 DATABASE_CONTAINER = "mariadb"

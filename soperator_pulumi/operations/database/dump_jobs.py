@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.errors import DatabaseError, NotReadyError
+from soperator_pulumi.kube.verbs import Json, Kube, cron_jobs_path
 from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower, job_path
-from soperator_pulumi.operations.kube import Json, Kube, cron_jobs_path
 from soperator_pulumi.operations.progress import Clock, Report
 from soperator_pulumi.render import layout
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator_pulumi.errors import JailError, KubernetesError, NotReadyError, SlurmError, TransportError
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Json, Kube, config_map_path
 from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS, BatchJob, JobFollower, Outcome, job_path
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
 from soperator_pulumi.operations.jail.trees import Tree, read_trees
-from soperator_pulumi.operations.kube import Json, Kube, config_map_path
-from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.scontrol import ScontrolClient

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import KubernetesError, Problem, SpecError
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 
 CONTROLLER_LOST = "SOPERATOR_CONTROLLER_LOST"
 """Environment variable with the names of clusters whose controller, or whole namespace, is lost for good: `hpc`."""

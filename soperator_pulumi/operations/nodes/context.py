@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.errors import SpecError
+from soperator_pulumi.kube.pods import find_pods
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_CONTAINER, CONTROLLER_POD
-from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.lease import ClusterLease
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets, find_policies
-from soperator_pulumi.operations.pods import find_pods
 from soperator_pulumi.operations.progress import Clock, Report
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.scontrol import ScontrolClient

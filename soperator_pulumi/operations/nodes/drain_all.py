@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Kube, pods_path, stateful_sets_path
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
-from soperator_pulumi.operations.kube import Kube, pods_path, stateful_sets_path
 from soperator_pulumi.operations.nodes.cluster_ref import CONTROLLER_LOST, ClusterRef, controller_lost, namespace_path
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet, find_node_sets
-from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Report, until
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 from soperator_pulumi.errors import AnotherPlannerError, DrainError, KubernetesError
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.nodes.cluster_ref import namespace_path
 from soperator_pulumi.operations.planner_process import has_ended, me
 from soperator_pulumi.operations.progress import Clock, Report, unless_cancelled, until

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from soperator_pulumi.operations.kube import Json, Kube, stateful_sets_path
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
-from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.spec.drain import DrainSpec
 

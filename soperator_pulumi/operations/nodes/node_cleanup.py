@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NodesNotDeletedError, SlurmError, TransportError
-from soperator_pulumi.operations.kube import Kube, pods_path
+from soperator_pulumi.kube.verbs import Kube, pods_path
 from soperator_pulumi.operations.nodes.undrain import hand_over_to_pods
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, drain_of_ours, drained_by_another

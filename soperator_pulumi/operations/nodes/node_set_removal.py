@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from soperator_pulumi.errors import ConfigRefusedError, SlurmError, TransportError
+from soperator_pulumi.kube.verbs import Kube, config_map_path
 from soperator_pulumi.operations.configuration.desired_files import LiveFiles
 from soperator_pulumi.operations.configuration.slurmctld import SLURM_CONFIG_MAP, Slurmctld
-from soperator_pulumi.operations.kube import Kube, config_map_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_all import drain_all, previewed, requests_for_all

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, TransportError
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup, kept_lines
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration

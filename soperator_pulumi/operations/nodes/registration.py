@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Kube, pods_path
 from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD
-from soperator_pulumi.operations.kube import Kube, pods_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
-from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, drain_of_ours

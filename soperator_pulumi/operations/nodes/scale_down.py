@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from soperator_pulumi.errors import DrainError, KubernetesError, SlurmError, TransportError
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_all import LOOKS, drain_all

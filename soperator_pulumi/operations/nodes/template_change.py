@@ -9,7 +9,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes.live_node_set import IDENTITY_ANNOTATION
 from soperator_pulumi.spec.types.quantity import amount
 

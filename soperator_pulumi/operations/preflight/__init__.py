@@ -8,7 +8,7 @@ checks, and starts pods.
 from collections.abc import Iterable, Iterator
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.access_rights import live_call_findings
 from soperator_pulumi.operations.preflight.api_addresses import api_servers, closed_api_servers
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.custom_kinds import OPERATORS
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS

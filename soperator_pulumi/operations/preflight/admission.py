@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import Json, Kube, pods_path
+from soperator_pulumi.kube.verbs import Json, Kube, pods_path
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.spec.types.quantity import amount

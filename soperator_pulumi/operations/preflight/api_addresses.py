@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 
 from soperator_pulumi.errors import KubernetesError, Problem
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 
 _API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 _API_ENDPOINTS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"

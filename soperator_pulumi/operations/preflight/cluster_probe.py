@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soperator_pulumi.operations.kube import Json
-from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
 from soperator_pulumi.operations.preflight.probe_place import LIFE_SECONDS
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
 from soperator_pulumi.operations.preflight.machine_fit import CHECK, machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedPods

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
 
 _DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from soperator_pulumi.operations.kube import Json
-from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, harmless, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.machine_fit import machines_for

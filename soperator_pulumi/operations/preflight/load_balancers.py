@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, warned
 
 CHECK = "load balancer"

@@ -7,7 +7,7 @@ refuses a credential of a clock that differs by its time to live, 300 seconds (m
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 
 CHECK = "clocks"

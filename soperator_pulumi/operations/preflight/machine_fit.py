@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
 from soperator_pulumi.spec.types.quantity import amount

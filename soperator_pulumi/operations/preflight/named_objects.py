@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.custom_kinds import custom_kind_problems
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # the sizes that munged takes

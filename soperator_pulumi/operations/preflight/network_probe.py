@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from soperator_pulumi.operations.kube import Json
-from soperator_pulumi.operations.pods import Pod
+from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight import probing_client
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, harmless, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight import machine_clocks
 from soperator_pulumi.operations.preflight.access_rights import object_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings

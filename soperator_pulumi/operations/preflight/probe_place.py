@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import Json, Kube, pods_path
+from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.verbs import Json, Kube, pods_path
 from soperator_pulumi.operations.planner_process import has_ended, me
-from soperator_pulumi.operations.pods import Pod, find_pods
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 
 LABEL = "soperator-pulumi/preflight"

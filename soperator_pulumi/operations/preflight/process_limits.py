@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import Json, Kube
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
 from soperator_pulumi.operations.preflight.machine_fit import CHECK, MACHINES, machines_for
 from soperator_pulumi.operations.preflight.machine_probe import kind_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from soperator_pulumi.errors import KubernetesError, TransportError
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.objects import KilledError
 from tests.fakes.slurm_programs import expand

@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 from soperator_pulumi import lifecycle
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.drain_gate import DrainGateProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrainProvider
 from soperator_pulumi.lifecycle.nodes_ready import NodesReadyProvider
@@ -17,7 +18,6 @@ from soperator_pulumi.lifecycle.provider import LiveProvider
 from soperator_pulumi.lifecycle.removed_node_sets import RemovedNodeSetsProvider
 from soperator_pulumi.lifecycle.shown_lines import SHOWN
 from soperator_pulumi.lifecycle.superseded import CREATED
-from soperator_pulumi.operations.kube import Kube
 from soperator_pulumi.operations.nodes import lease
 from tests.unit.faults.faults import Faults, FaultyKube
 

@@ -3,9 +3,9 @@
 import pytest
 from pulumi.dynamic import Config, ConfigureRequest
 
+from soperator_pulumi.kube.access import Access
 from soperator_pulumi.lifecycle.connection import ClusterConnection, KubernetesAccess, access, with_newest_access
 from soperator_pulumi.lifecycle.pods_ready import PodsReadyProvider
-from soperator_pulumi.operations.access import Access
 from tests.fakes.objects import NAMESPACE, SELECTOR
 from tests.unit.lifecycle.recorded_world import NEW, OLD, OTHER, a_config
 

@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from soperator_pulumi.errors import ConfigRefusedError, KubernetesError, SoperatorError
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, Json
 from soperator_pulumi.lifecycle.config_files import ConfigFilesProvider
 from soperator_pulumi.lifecycle.secret_files import SecretFilesProvider
 from soperator_pulumi.lifecycle.superseded import CREATED
-from soperator_pulumi.operations.kube import FIELD_MANAGER, Json
 from soperator_pulumi.operations.progress import shown_by
 from tests.fakes.accounting import DENIED, POD_PATH, SECRET, SECRET_PATH, AccountingWorld
 from tests.fakes.objects import NAMESPACE, NAMESPACE_PATH, SELECTOR, KilledError

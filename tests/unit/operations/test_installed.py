@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.installed import installed_problems, installed_versions
-from soperator_pulumi.operations.kube import Json
 from soperator_pulumi.platform import parse_platform
 from soperator_pulumi.platform.requirements import namespace_requirements, requirements
 from tests.fakes.small_world import SmallWorld

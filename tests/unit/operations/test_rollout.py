@@ -3,7 +3,7 @@
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.rollout import Rollout
 from tests.fakes.objects import NAMESPACE, STATEFUL_SETS, labels_of
 from tests.fakes.small_world import SmallWorld

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.errors import ConfigRefusedError, DatabaseError
-from soperator_pulumi.operations.kube import Json, revisions_path
+from soperator_pulumi.kube.verbs import Json, revisions_path
 from soperator_pulumi.operations.slurm_upgrade import OTHER_VERSION, VERSION_ANNOTATION, SlurmUpgrade
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.objects import CREATED, NAMESPACE, PODS, SELECTOR, STATEFUL_SETS, Objects, labels_of

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 from soperator_pulumi.stack.preflight_plan import clusters_of_file
 from tests.strategies import a_cluster
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.cli.ssh import Login, write_config
-from soperator_pulumi.operations.access import Access
+from soperator_pulumi.kube.access import Access
 from tools import deployed_clusters, paths, ssh, up
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.provider import LiveProvider
-from soperator_pulumi.operations.kube import Kube
 from tests.unit.faults.stage import STAGE
 from tests.unit.lifecycle.model import Model, a_model
 from tools import chosen_cluster, review

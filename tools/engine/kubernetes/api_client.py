@@ -149,8 +149,8 @@ def _connect(kubeconfig: Kubeconfig) -> Any:  # noqa: ANN401 - the official clie
     from kubernetes import client  # noqa: PLC0415
 
     from soperator_pulumi.errors import KubernetesError  # noqa: PLC0415
-    from soperator_pulumi.operations.access import Access  # noqa: PLC0415
-    from soperator_pulumi.operations.kubeconfig import client_settings  # noqa: PLC0415
+    from soperator_pulumi.kube.access import Access  # noqa: PLC0415
+    from soperator_pulumi.kube.kubeconfig import client_settings  # noqa: PLC0415
 
     given = str(kubeconfig.path) if kubeconfig.path is not None else json.dumps(kubeconfig.content)
     try:

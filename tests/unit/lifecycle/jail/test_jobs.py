@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.batch_jobs import BatchJob, JobFollower
-from soperator_pulumi.operations.kube import Json
 from tests.fakes.jail import MAKER, REFUSED, JailWorld, Run
 from tests.fakes.objects import JOBS, NAMESPACE, PODS
 

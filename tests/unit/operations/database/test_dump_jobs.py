@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import DatabaseError
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, Json, cron_jobs_path
 from soperator_pulumi.operations.database.dump_jobs import WORK_LABEL, Dump, Dumps
-from soperator_pulumi.operations.kube import FIELD_MANAGER, Json, cron_jobs_path
 from tests.fakes.objects import JOBS, NAMESPACE, PODS, SELECTOR
 from tests.fakes.pods import a_pod, status_of
 from tests.fakes.small_world import SmallWorld

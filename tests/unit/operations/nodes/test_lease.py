@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.errors import DrainError, KubernetesError, RunCancelledError
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes import lease
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE, WAIT_SECONDS, ClusterLease
 from soperator_pulumi.operations.planner_process import me

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus
-from soperator_pulumi.operations.pods import Pod
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.models import Job, Node
 from soperator_pulumi.spec.types.int_or_percent import Share

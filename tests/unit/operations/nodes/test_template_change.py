@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes.live_node_set import IDENTITY_ANNOTATION
 from soperator_pulumi.operations.nodes.template_change import changes_pods
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import soperator_pulumi
-from soperator_pulumi.operations.kube import FIELD_MANAGER
+from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.preflight import missing_rights
 from soperator_pulumi.operations.preflight.access_rights import Right, live_rights, object_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.operations.kube import FIELD_MANAGER
+from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.planner_process import me
 from soperator_pulumi.operations.preflight.probe_place import LABEL, MADE_BY, ProbePlace, label_of
 from tests.fakes.clock import FakeClock

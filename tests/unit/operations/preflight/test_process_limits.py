@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.kube import Kube
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 from soperator_pulumi.operations.preflight.process_limits import limit_findings
 from tests.unit.operations.preflight.test_machine_fit import a_machine

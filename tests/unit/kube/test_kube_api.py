@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube import config_map_path
-from soperator_pulumi.operations.kube_api import Cluster
-from soperator_pulumi.operations.kubeconfig import client_settings
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kube_api import Cluster
+from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.kube.verbs import config_map_path
 
 Reply = tuple[int, Any]
 
@@ -301,8 +301,8 @@ def with_certificates(authority: str) -> str:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kubeconfig import client_settings
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kubeconfig import client_settings
 
 settings = client_settings(Access(sys.argv[1]))
 files = (settings.ssl_ca_cert, settings.cert_file, settings.key_file)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from soperator_pulumi.operations.kube import Json, Kube, pods_path
+from soperator_pulumi.kube.verbs import Json, Kube, pods_path
 
 STUCK_REASONS = frozenset(
     {

@@ -26,8 +26,8 @@ from kubernetes.config.kube_config import (
 )
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.access import Access, is_content
-from soperator_pulumi.operations.kube import Json
+from soperator_pulumi.kube.access import Access, is_content
+from soperator_pulumi.kube.verbs import Json
 
 _MALFORMED = (config.ConfigException, yaml.YAMLError, OSError, AttributeError, KeyError, TypeError, ValueError)
 """Errors of the library for a malformed kubeconfig."""

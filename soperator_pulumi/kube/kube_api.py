@@ -12,10 +12,10 @@ import urllib3
 from kubernetes import client
 
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.access import Access
-from soperator_pulumi.operations.kube import FIELD_MANAGER, LOG_LINES, Json
-from soperator_pulumi.operations.kubeconfig import client_settings
-from soperator_pulumi.slurm.exec_transport import ExecTransport, bearer_token
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.exec_transport import ExecTransport, bearer_token
+from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.kube.verbs import FIELD_MANAGER, LOG_LINES, Json
 from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Transport
 

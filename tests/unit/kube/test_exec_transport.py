@@ -15,7 +15,7 @@ import pytest
 from kubernetes import client
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.slurm.exec_transport import ExecTransport, exit_code
+from soperator_pulumi.kube.exec_transport import ExecTransport, exit_code
 
 SUCCESS = json.dumps({"metadata": {}, "status": "Success"})
 
@@ -170,7 +170,7 @@ def test_nobody_listening_is_an_error_in_words() -> None:
 
 
 def test_a_command_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("soperator_pulumi.slurm.exec_transport._ANSWER_SECONDS", -2)
+    monkeypatch.setattr("soperator_pulumi.kube.exec_transport._ANSWER_SECONDS", -2)
     done = threading.Event()
 
     def serve(connection: socket.socket, request: bytes) -> None:

@@ -1,0 +1,1 @@
+"""Kubernetes: access, the client, and what pods say of themselves."""
