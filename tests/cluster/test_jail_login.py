@@ -233,7 +233,14 @@ def test_a_session_that_holds_connections_to_its_sshd_keeps_nobody_out(slurm: Sl
     own = slurm.kubernetes.run("get", "pod", "login-0", "-n", slurm.namespace, "-o", "jsonpath={.status.podIP}").strip()
     target = "127.0.0.1" if network else own
 
+    def startups() -> str:
+        """What sshd's title says of connections that have not authenticated, such as `0 of 150-200`."""
+        return slurm.exec("login-0", "sshd", "sh", "-c", "pgrep -fa '[[]listener[]]'").split("[listener] ")[1]
+
     assert slurm.exec("login-0", "sshd", "python3", "-c", HOLDER, target, network).strip() == "SSH-2.0"
+    wait_until(
+        lambda: startups().startswith("0 of "), what="the end of all held connections, for which sshd would drop others"
+    )
 
 
 def test_a_session_sees_no_daemon_file_of_the_login_pod(slurm: Slurm) -> None:
