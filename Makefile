@@ -45,7 +45,7 @@ refresh: .venv/.installed  ## record changes made behind Pulumi's back, so that 
 down: .venv/.installed  ## stop everything that `make up` started
 	@$(PYTHON) -m tools.down --stack $(STACK)
 
-machine-kill: .venv/.installed  ## end a machine of this machine's cluster as a loss of power does: make machine-kill N=2
+machine-kill: .venv/.installed  ## end a machine of the embedded Kubernetes as a loss of power does: make machine-kill N=2
 	@$(PYTHON) -m tools.kube machine-kill $(if $(N),--number '$(N)')
 
 machine-start: .venv/.installed  ## start a machine that was killed: make machine-start N=2

@@ -21,7 +21,7 @@ _SUBSCRIPTION = "operators.coreos.com/"
 """Group of Subscriptions, by which OpenShift's Operator Lifecycle Manager installs an operator and its upgrades:
 https://olm.operatorframework.io/docs/concepts/crds/subscription/#manually-approving-upgrades-via-subscriptions."""
 
-_LOADS_DRIVERS = re.compile(r"(gpu|network)-operator")
+_LOADS_DRIVERS = re.compile(r"(?<!sriov-)(gpu|network)-operator")
 
 
 def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -53,7 +53,11 @@ def _approved(resource: ResourceView) -> Iterator[Finding]:
         yield not_known(resource, where)
     elif given != "Manual":
         missing = "" if given else "missing, and Automatic by default: "
-        yield Finding(resource, where, f"{missing}a new operator brings a new driver, which evicts pods while jobs run")
+        yield Finding(
+            resource,
+            where,
+            f"{missing}a new operator may bring a new driver, and restarts its pods on the machines while jobs run",
+        )
 
 
 def _drivers(value: object, path: Path) -> Iterator[tuple[Path, object]]:

@@ -23,10 +23,10 @@ def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings
     yield from _deleted_with(resource)
     if not _holds_data(resource):
         return
-    reason = None if resource.is_ours else look(resource.props, "metadata", "annotations", DISPOSABLE_ANNOTATION)
-    if reason is UNKNOWN and not resource.protect:
+    disposable = _is_disposable(resource)
+    if disposable is UNKNOWN and not resource.protect:
         yield not_known(resource, ("protect",))
-    if reason is UNKNOWN or str(reason or "").strip():
+    if disposable:
         return
     if not resource.protect:
         yield Finding(resource, ("protect",), "got false, needs true: an update or a destroy may delete the data")
@@ -50,6 +50,14 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
             yield not_known(resource, path)
         elif given == "Delete":
             yield Finding(resource, path, 'got "Delete", needs "Retain": the data goes with the object')
+
+
+def _is_disposable(claim: ResourceView) -> object:
+    """Return True, False or UNKNOWN: whether a claim of the program says why its data may be lost."""
+    if claim.is_ours:
+        return False
+    reason = look(claim.props, "metadata", "annotations", DISPOSABLE_ANNOTATION)
+    return reason if reason is UNKNOWN else bool(str(reason or "").strip())
 
 
 def _holds_data(resource: ResourceView) -> bool:
@@ -92,7 +100,9 @@ def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
 
 def _claims(resource: ResourceView) -> bool:
     """Return True for a claim, and for a StatefulSet that creates claims."""
-    return resource.is_kubernetes and (resource.kind == "PersistentVolumeClaim" or bool(_templates(resource)))
+    if resource.kind == "PersistentVolumeClaim":
+        return resource.is_kubernetes and _is_disposable(resource) is not True
+    return resource.is_kubernetes and bool(_templates(resource))
 
 
 KEPT_NAMESPACES = StackPolicy(
@@ -107,16 +117,21 @@ KEPT_NAMESPACES = StackPolicy(
 )
 
 
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+"""Annotation of the class that claims without a class get."""
+
+
 def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = objects_and_patches(resources)
     used: dict[str, ResourceView] = {}
-    for resource in objects:
+    for resource in filter(_claims, objects):
         claims = [resource.props] if resource.kind == "PersistentVolumeClaim" else _templates(resource)
-        names = [look(claim, "spec", "storageClassName") for claim in claims]
+        names = [_DEFAULT if (name := look(claim, "spec", "storageClassName")) is None else name for claim in claims]
         used |= {name: resource for name in names if isinstance(name, str)}
     for resource in objects:
-        name = look(resource.props, "metadata", "name")
-        user = used.get(name) if isinstance(name, str) else None
+        is_default = look(resource.props, "metadata", "annotations", _DEFAULT) == "true"
+        names = [look(resource.props, "metadata", "name"), *([_DEFAULT] if is_default else [])]
+        user = next((used[name] for name in names if isinstance(name, str) and name in used), None)
         if resource.kind != "StorageClass" or not user:
             continue
         given, where = look(resource.props, "reclaimPolicy"), ("reclaimPolicy",)
@@ -134,8 +149,10 @@ def _templates(resource: ResourceView) -> Sequence[object]:
 KEPT_VOLUMES = StackPolicy(
     name="kept-volumes",
     description="A StorageClass of the stack keeps the volumes of the stack's claims after a claim is deleted.",
-    violated_by="a StorageClass without `reclaimPolicy: Retain` whose name is in a PersistentVolumeClaim of the stack",
-    cure="Give the claims a StorageClass with reclaimPolicy Retain: a new one, as Kubernetes changes none.",
+    violated_by="a StorageClass without `reclaimPolicy: Retain` that a PersistentVolumeClaim of the stack names or, as "
+    "the default, gets",
+    cure="Give new claims a StorageClass with reclaimPolicy Retain. Volumes that exist keep the policy with which they "
+    "were made: set Retain on them by kubectl patch pv (docs/operations.md), and give that as reason of an exception.",
     levels=levels("disabled", "advisory", "advisory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("data",),

@@ -1,4 +1,4 @@
-"""Several machines of the embedded Kubernetes, one of which ends without a word: on a machine beside this one."""
+"""Several machines of the embedded Kubernetes, one of which ends without a word: on a machine of its own."""
 
 import json
 import os

@@ -5,8 +5,9 @@
 # slurmd registers with when it comes back (measured with 24.11). Features and weight can be changed in a record. For the
 # others the record is deleted before slurmd registers, which makes another.
 #
-# It is not deleted while somebody else has taken the node out of service, or a reservation or a job names it: they
-# would lose it. A node that is down as it did not respond is slurmctld's own finding, and over.
+# It is not deleted while another has taken the node out of service, or a reservation or a job names it: they would lose
+# it. A node that is down as it did not respond is slurmctld's own finding, and over. The exit status is 3 if a record
+# that is kept has as many CPUs, in another layout.
 set -eu
 . "${0%/*}/node_record.sh"
 node=$1 conf=" $2 " weight=$3 ours=$4
@@ -58,4 +59,7 @@ if ! has CPUTot="$cpus" Sockets="$sockets" CoresPerSocket="$cores" ThreadsPerCor
     unknown || { ! taken_out && ! named && scontrol delete nodename="$node"; }
 elif ! has AvailableFeatures="$features" Weight="$weight"; then
     scontrol update nodename="$node" weight="$weight" availablefeatures="$features" activefeatures="$features"
-fi || echo "Slurm keeps the record that it has of $node. A restart of this pod tries again." >&2
+fi || {
+    echo "Slurm keeps the record that it has of $node. A restart of this pod tries again." >&2
+    ! has CPUTot="$cpus" || has Sockets="$sockets" CoresPerSocket="$cores" ThreadsPerCore="$threads" || exit 3
+}

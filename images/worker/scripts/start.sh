@@ -106,7 +106,14 @@ ordinal=${node##*-}
 weight=1
 while [ $(((1 << weight) - 1)) -le "$ordinal" ]; do weight=$((weight + 1)); done
 
-"$scripts/renew_record.sh" "$node" "$conf" "$weight" "$ours"
+# With another layout than slurmctld, slurmd would bind a job to cores of others, or to none (task/cgroup, 24.11.5). The
+# cores of the GPUs are those of the declared layout.
+"$scripts/renew_record.sh" "$node" "$conf" "$weight" "$ours" || {
+    [ $? = 3 ]
+    until ask; do sleep 2; done
+    conf=$(in_recorded_layout "$conf")
+    sed -i 's/ Cores=.*//' "$NODE_GRES"
+}
 unset SLURM_CONF_SERVER
 # Twice in parentheses: no child of the supervisor, which would never reap it.
 if [ -z "$not_verified" ]; then

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, warned
-from soperator_pulumi.operations.preflight.machine_fit import CHECK, machines_for
+from soperator_pulumi.operations.preflight.machine_fit import CHECK, has_room, machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 from soperator_pulumi.spec.node_set import CpuLayout
 from soperator_pulumi.spec.types.quantity import amount
@@ -18,6 +18,7 @@ def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> I
     """Yield layouts that a machine cannot have, by its number of CPUs.
 
     A machine may have more threads in a core than are declared. Kubernetes tells neither its sockets nor its cores.
+    Machines too small for the pods, or without their devices, are not judged.
 
     Args:
         every: The kinds of pods.
@@ -27,15 +28,16 @@ def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> I
         layout = _layout(pods)
         if layout is None:
             continue
-        cpus = {machine["metadata"]["name"]: _cpus(machine) for machine in machines_for(pods, machines)}
+        there = [machine for machine in machines_for(pods, machines) if has_room(pods, machine)]
+        cpus = {machine["metadata"]["name"]: _cpus(machine) for machine in there}
         others = {name: number for name, number in sorted(cpus.items()) if number and not _can_have(layout, number)}
         if others:
             (name, number), (sockets, cores, threads) = next(iter(others.items())), layout
             yield warned(
                 CHECK,
                 f"{pods.place}.sockets",
-                f"{len(others)} of {len(cpus)} machines cannot have {sockets} sockets of {cores} cores with {threads} "
-                f"CPUs: {name} has {number} CPUs, and Slurm would bind tasks to the wrong ones",
+                f"{len(others)} of {len(cpus)} machines cannot have {sockets} sockets of {cores} cores of {threads} "
+                f"threads: {name} has {number} CPUs, and Slurm would bind tasks to the wrong ones",
                 "sockets, cores_per_socket, and threads_per_core as `lscpu` prints them on the machines",
                 f"Correct them in {pods.place}, or choose other machines by its node_selector.",
             )

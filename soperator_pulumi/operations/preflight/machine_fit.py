@@ -39,6 +39,11 @@ def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
     return [each for each in usable(machines) if is_chosen(pods.spec, each) and not repelling(pods.spec, each)]
 
 
+def has_room(pods: PlannedPods, machine: Json) -> bool:
+    """Return whether a machine without other pods holds one of these, with its devices."""
+    return _room(pods.requests, _left(machine, ())) > 0
+
+
 def fit_findings(
     every: Sequence[PlannedPods],
     machines: Sequence[Json],
@@ -181,7 +186,8 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
     resources = [name for name in short if "/" in name]
     missing = [name for name in resources if not any(fnmatchcase(name, each) for each in to_come)]
     if resources:
-        cure = f"Install the device plugin of {', '.join(missing or resources)}, or change the count."
+        plugins = ", ".join(missing or resources)
+        cure = f"Install the device plugin of {plugins}, change the count, or stop what else takes them."
     elif short and not {"cpu", "memory"} & {*short}:
         cure = f"Request less {', '.join(short)}, or choose larger machines."
     else:
@@ -194,9 +200,6 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
 
 def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
     """Return the advice to request what fits: next to the pod's other containers, on the machine that has most."""
-    fields = "pod_resources"
-    if pods.component == WORKER:
-        fields = "cpus and memory_gib, or, to have Slurm schedule all CPUs of the machine, by pod_resources"
     devices = {name: value for name, value in pods.requests.items() if name not in {"cpu", "memory"}}
     fitting = {name: left for name, left in there.items() if _room(devices, left)} or there
     name, left = max(fitting.items(), key=lambda item: (item[1].get("cpu", 0), item[1].get("memory", 0)))
@@ -208,7 +211,10 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
     if cpus < 1 or gib <= 0:
         return "Choose larger machines."
     size = f"at most {cpus} CPUs and {gib:g} GiB, which fit machine {name}"
-    return f"Request {size}, by {fields} of {pods.place}; or choose larger machines."
+    how = f"set {pods.place}.pod_resources"
+    if pods.component == WORKER:
+        how = f"in {pods.place}, lower cpus and memory_gib, or keep them and set pod_resources"
+    return f"Request {size}: {how}. Or choose larger machines."
 
 
 def shown(resource: str, value: Decimal) -> str:

@@ -261,7 +261,7 @@ def test_gpus_of_a_node_without_a_layout_have_no_cores(worker: Worker, with_sock
 
 def test_slurmd_starts_without_cores_on_a_machine_that_hides_them_and_the_log_says_why(worker: Worker) -> None:
     has(worker, "nvidia0")
-    declare(worker, CpuLayout(1, 4, 1), count=1)
+    declare(worker, CpuLayout(2, 2, 1), count=1)
     worker.write(**{"termination-log": "", "open_as_user.so": ""})
 
     done = worker.run(worker.start_command())
@@ -269,4 +269,13 @@ def test_slurmd_starts_without_cores_on_a_machine_that_hides_them_and_the_log_sa
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "-D"
     assert "Slurm does not know the sockets of the GPUs: the machine does not list its cores in /sys." in done.stderr
+    assert gres_of(worker) == ["Name=gpu File=/dev/nvidia0 Flags=nvidia_gpu_env"]
+
+
+def test_the_only_socket_of_a_machine_needs_no_look_at_it(worker: Worker) -> None:
+    has(worker, "nvidia0")
+    declare(worker, CpuLayout(1, 4, 1), count=1)
+    worker.write(**{"termination-log": "", "open_as_user.so": ""})
+
+    assert "does not know the sockets" not in worker.run(worker.start_command()).stderr
     assert gres_of(worker) == ["Name=gpu File=/dev/nvidia0 Flags=nvidia_gpu_env"]

@@ -128,3 +128,21 @@ def test_jobs_of_an_earlier_container_are_ended_and_a_drain_keeps_its_reason(
     worker.write(running="7\n")
     assert worker.start()[0] == "-D"
     assert worker.changes() == [f"update nodename=cpu-4 state=down reason={given}"]
+
+
+@pytest.mark.parametrize("recorded", [None, (2, 1, 2)])
+def test_slurmd_registers_with_the_layout_of_a_record_that_is_kept(
+    worker: Worker, recorded: tuple[int, int, int] | None
+) -> None:
+    worker.conf = CONF.replace("CPUs=4", "CPUs=4 Sockets=1 CoresPerSocket=2 ThreadsPerCore=2")
+    worker.node("IDLE+DRAIN", "disk is broken", layout=recorded)
+    sockets, cores, threads = recorded or (4, 1, 1)
+    kept = f"CoresPerSocket={cores} Sockets={sockets} ThreadsPerCore={threads}"  # in the order of the record
+    registers = f'Feature=cpu,ib CPUs=4 {kept} RealMemory=1024 Weight=3 State=DRAIN Reason="{POD_START}"'
+    assert worker.start(kept=True)[-3:-1] == ["--conf", registers]
+
+
+def test_slurmd_registers_with_other_cpus_than_a_record_that_is_kept(worker: Worker) -> None:
+    worker.node("IDLE+DRAIN", "disk is broken", cpus=2)
+    registers = f'{CONF} Weight=3 State=DRAIN Reason="{POD_START}"'
+    assert worker.start(kept=True)[-3:-1] == ["--conf", registers], "so that Slurm takes the node out of service"

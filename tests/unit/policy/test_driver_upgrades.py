@@ -112,6 +112,6 @@ def test_a_subscription_upgrades_no_operator_of_drivers_without_approval(operato
     assert paths(DRIVER_UPGRADES, subscription("Automatic")) == where
     assert paths(DRIVER_UPGRADES, subscription(None)) == where, "the default is Automatic"
     assert paths(DRIVER_UPGRADES, subscription("Manual")) == []
-    assert paths(DRIVER_UPGRADES, subscription("Automatic", "cert-manager")) == []
+    assert paths(DRIVER_UPGRADES, subscription("Automatic", "sriov-network-operator")) == [], "it brings no driver"
     assert paths(DRIVER_UPGRADES, subscription(UNKNOWN), unknown=True) == where
     assert paths(DRIVER_UPGRADES, subscription("Manual", UNKNOWN), unknown=True) == []

@@ -189,3 +189,20 @@ def test_a_class_without_a_name_keeps_no_claim_without_a_class() -> None:
     claim_without_class = an_object("core/v1:PersistentVolumeClaim", {"spec": {}})
     unnamed = an_object("storage.k8s.io/v1:StorageClass", {"metadata": {}})
     assert paths(KEPT_VOLUMES, claim_without_class, unnamed) == []
+
+
+def test_a_default_class_keeps_the_volumes_of_claims_without_a_class() -> None:
+    metadata = {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    default = an_object("storage.k8s.io/v1:StorageClass", {"metadata": metadata}, "class")
+    without_class = an_object("core/v1:PersistentVolumeClaim", {"spec": {}})
+    assert paths(KEPT_VOLUMES, without_class, default) == ["reclaimPolicy"]
+    by_hand = an_object("core/v1:PersistentVolumeClaim", {"spec": {"storageClassName": ""}})
+    assert paths(KEPT_VOLUMES, by_hand, default) == [], "an empty class is none"
+
+
+def test_a_claim_whose_data_may_be_lost_keeps_no_class_and_no_namespace() -> None:
+    metadata = {"name": "cache", "namespace": "shop", "annotations": {DISPOSABLE_ANNOTATION: "images are pulled again"}}
+    cache = an_object("core/v1:PersistentVolumeClaim", {"metadata": metadata, "spec": {"storageClassName": "fast"}})
+    namespace = an_object("core/v1:Namespace", {"metadata": {"name": "shop"}})
+    assert paths(KEPT_VOLUMES, cache, storage_class("Delete")) == []
+    assert paths(KEPT_NAMESPACES, cache, namespace) == []

@@ -16,6 +16,9 @@ def main() -> int:
     sys_dir, proc, layout, given = sys.argv[1:]
     sockets, cores = map(int, layout.split(":"))
     lines = sys.stdin.read().splitlines()
+    if sockets == 1:  # it has all cores
+        print("\n".join(lines))
+        return 0
     try:
         of_gpus = declared(lines, given) if given else found(lines, Path(sys_dir), Path(proc), sockets, cores)
         lines = with_cores(lines, of_gpus, sockets, cores)

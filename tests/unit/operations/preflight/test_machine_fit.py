@@ -74,8 +74,8 @@ def test_a_pod_larger_than_each_machine_is_refused_with_the_amounts() -> None:
         "no machine can allocate a pod: the largest has 31.85 of 32.1 cpu",
     )
     assert found.cure == (
-        "Request at most 31 CPUs and 125.875 GiB, which fit machine n1, by cpus and memory_gib, or, to have Slurm "
-        "schedule all CPUs of the machine, by pod_resources of node_sets[0]; or choose larger machines."
+        "Request at most 31 CPUs and 125.875 GiB, which fit machine n1: in node_sets[0], lower cpus and memory_gib, or "
+        "keep them and set pod_resources. Or choose larger machines."
     )
 
 
@@ -140,7 +140,7 @@ def test_a_pod_for_which_no_size_fits_needs_larger_machines() -> None:
 def test_gpus_that_no_machine_can_allocate_are_refused(there: str | None, shown: str) -> None:
     found = judged(pods(nvidia_gpu="8"), a_machine() if there is None else a_machine(nvidia_gpu=there))
     assert found.found == f"no machine can allocate a pod: the largest has {shown} {GPU}"
-    assert found.cure == f"Install the device plugin of {GPU}, or change the count."
+    assert found.cure == f"Install the device plugin of {GPU}, change the count, or stop what else takes them."
 
 
 def test_devices_that_the_program_will_list_are_a_warning_but_too_few_cpus_are_not() -> None:
@@ -153,7 +153,7 @@ def test_devices_that_the_program_will_list_are_a_warning_but_too_few_cpus_are_n
 def test_a_device_that_no_machine_and_no_program_lists_is_refused_beside_one_that_will_be_listed() -> None:
     (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], to_come=["rdma/hca"])
     assert found.severity is Severity.REFUSED
-    assert found.cure == f"Install the device plugin of {GPU}, or change the count."
+    assert found.cure == f"Install the device plugin of {GPU}, change the count, or stop what else takes them."
 
 
 def test_a_label_that_no_machine_has_is_refused_with_those_that_there_are() -> None:
