@@ -274,14 +274,19 @@ def test_changed_sockets_of_gpus_count_once_slurmctld_has_read_its_files_again(s
         return re.findall(r"Gres=(\S+)", slurm.scontrol("show", "node", "gpu-0"))
 
     (gpu,) = [node_set for node_set in slurm.cluster["node_sets"] if node_set["name"] == "gpu"]
-    gpu["gpus"] = {**gpu["gpus"], "sockets": (1,) * COUNT}
+    former, gpu["gpus"] = gpu["gpus"], {**gpu["gpus"], "sockets": (1,) * COUNT}
+    try:
+        slurm.up()
 
-    slurm.up()
-
-    assert "Cores=1-1" in slurm.exec("gpu-0", "slurmd", "cat", NODE_GRES)
-    assert gres() == [f"gpu:h100:{COUNT}(S:0-1)"]
-    slurm.scontrol("reconfigure")
-    wait_until(lambda: gres() == [f"gpu:h100:{COUNT}(S:1)"], what="slurmctld has the sockets of the node")
+        assert "Cores=1-1" in slurm.exec("gpu-0", "slurmd", "cat", NODE_GRES)
+        assert gres() == [f"gpu:h100:{COUNT}(S:0-1)"]
+        slurm.scontrol("reconfigure")
+        wait_until(lambda: gres() == [f"gpu:h100:{COUNT}(S:1)"], what="slurmctld has the sockets of the node")
+    finally:
+        gpu["gpus"] = former
+        slurm.up()
+        slurm.scontrol("reconfigure")
+        wait_until(lambda: gres() == [f"gpu:h100:{COUNT}(S:0-1)"], what="slurmctld has the former sockets")
 
 
 def test_gpus_that_come_with_this_version_leave_jobs_running(slurm: Slurm) -> None:
