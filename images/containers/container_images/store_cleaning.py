@@ -121,7 +121,7 @@ def size_of(folder: Path) -> int:
     sizes: dict[tuple[int, int], int] = {}
     for parent, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):  # another process may be at work there
+            with suppress(OSError):  # another process may be at work there, or a task has closed the folder
                 status = Path(parent, name).lstat()
                 sizes[status.st_dev, status.st_ino] = -(-status.st_size // _BLOCK) * _BLOCK
     return sum(sizes.values())

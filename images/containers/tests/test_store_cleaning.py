@@ -187,6 +187,30 @@ def test_the_size_of_an_image_counts_blocks_and_every_file_once(tmp_path: Path) 
     assert size_of(tmp_path) == (1 + 2) * BLOCK
 
 
+def test_the_size_of_a_container_with_a_folder_without_search_leaves_out_what_is_in_it(tmp_path: Path) -> None:
+    user = 4719
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed/a").write_bytes(b"x")
+    (tmp_path / "b").write_bytes(b"x")
+    (tmp_path / "closed").chmod(0o600)
+    os.chown(tmp_path, user, user)
+    os.chown(tmp_path / "closed", user, user)
+
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", "from container_images.store_cleaning import size_of; print(size_of('.'))"],
+        env={"PYTHONPATH": str(FOLDER)},
+        cwd=tmp_path,
+        user=user,
+        group=user,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == (f"{BLOCK}\n", "")
+
+
 def test_folders_are_opened_to_their_owner_and_links_are_left_alone(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("x")
