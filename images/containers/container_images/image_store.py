@@ -178,9 +178,14 @@ class ImageStore:
             with suppress(OSError):  # if the lock does not hold over all nodes, another process may write there
                 remove(left)
         new = Path(tempfile.mkdtemp(prefix="new.", dir=part))
-        bring(part, new)
-        size = size_of(new)
-        (new / "size").write_text(str(size))
+        try:
+            bring(part, new)
+            size = size_of(new)
+            (new / "size").write_text(str(size))
+        except BaseException:
+            with suppress(OSError):
+                remove(new)  # it may fill the home
+            raise
         try:
             self.make_room(size)
             new.rename(ready)

@@ -1,5 +1,6 @@
 """The store of images: one brings, all others wait, and a killed one leaves nothing half."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -8,6 +9,8 @@ import threading
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+
+import pytest
 
 from container_images.image_store import ImageStore
 from tests.waiting import wait_until
@@ -105,6 +108,18 @@ def test_a_killed_one_leaves_the_lock_free_and_its_part_to_the_next(tmp_path: Pa
 
     assert found == [["oci"]]
     assert not list((tmp_path / "parts").iterdir())
+
+
+def test_a_failed_one_leaves_what_it_has_pulled_and_no_copy(tmp_path: Path) -> None:
+    def fail(part: Path, new: Path) -> None:
+        (part / "oci").mkdir()
+        (new / "rootfs").mkdir()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        ImageStore(tmp_path, lambda _: None).folder_of(DIGEST, fail)
+
+    assert [path.name for path in (tmp_path / "parts").glob("*/*")] == ["oci"]
 
 
 def test_a_late_writer_of_a_killed_one_changes_nothing_in_the_image(tmp_path: Path) -> None:
