@@ -43,7 +43,8 @@ def run_program(
         command: The program and its arguments.
         environment: Its variables.
         progress: Called every 10 s as long as it runs.
-        harmless: Lines of errors that are no failure if the program exits with a code above 0 and prints no others.
+        harmless: Lines of errors that are no failure if the program exits with a code above 0 and prints some of them,
+            and no others.
 
     Raises:
         ImageError: The program has failed.
@@ -71,7 +72,8 @@ def run_program(
         if process.returncode:
             errors.seek(0)
             words = errors.read().decode(errors="replace")
-            if process.returncode < 0 or not harmless or not all(map(harmless.search, words.strip().splitlines())):
+            lines = words.strip().splitlines()
+            if process.returncode < 0 or not harmless or not lines or not all(map(harmless.search, lines)):
                 raise _failure(command[0], words)
         output.seek(0)
         return output.read()

@@ -1,6 +1,7 @@
 """Images in files of squashfs, unpacked by the real unsquashfs as an ordinary user."""
 
 import os
+import re
 import stat
 import subprocess
 import tempfile
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from container_images.image_reference import ImageError
 from container_images.image_settings import settings_of_tree
 from container_images.image_store import STORE
+from container_images.program_running import run_program
 from tests import squashfs_tools
 
 COMMAND = (
@@ -171,6 +174,11 @@ def test_a_file_that_does_not_fit_into_the_store_is_refused(home: Path, programs
 
     assert code == 1
     assert "(containers.images_gib)" in said[-1]
+
+
+def test_a_program_that_fails_without_words_has_failed() -> None:
+    with pytest.raises(ImageError, match="sh: it said nothing"):
+        run_program(["sh", "-c", "exit 1"], dict(os.environ), harmless=re.compile("harmless"))
 
 
 @pytest.mark.parametrize(
