@@ -2,6 +2,9 @@
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests import debian_packages
@@ -18,6 +21,16 @@ def variables(root: Path) -> dict[str, str]:
     """Return variables with which the programs below a root are found."""
     libraries = ":".join(str(path) for path in root.glob("**/*-linux-gnu"))
     return {"PATH": f"{root}/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": libraries}
+
+
+@contextmanager
+def variables_for_all() -> Iterator[dict[str, str]]:
+    """Yield variables with which all users find the programs, which are copied to a place open to all."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        subprocess.run(["cp", "-a", unpacked(), root], check=True)
+        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+        yield variables(root)
 
 
 def pack(tree: Path, image: Path, *options: str) -> None:

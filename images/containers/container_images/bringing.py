@@ -77,7 +77,6 @@ class ImageBringer:
             progress=lambda: self._say("still unpacks it"),
         )
         open_to_owner(root)
-        root.chmod(root.stat().st_mode & 0o7777 | 0o700)
         write_settings(new, settings_of_layout(layout))
         (new / "reference").write_bytes(os.fsencode(self._image.skopeo))
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")

@@ -15,6 +15,7 @@ from pathlib import Path
 from container_images.image_reference import ImageError
 from container_images.image_settings import settings_of_folder, write_into_tree
 from container_images.program_running import run_program
+from container_images.store_cleaning import open_to_owner
 
 _STDIN = 0
 _READY = "ready"
@@ -82,6 +83,7 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
     began = time.monotonic()
     write_into_tree(tree, settings_of_folder(folder))
     os.fchdir(tree)
+    open_to_owner(Path(), 0o500)
     with _part(target) as part:
         new = Path(part, "new")
         print(f"saves the container in {target}", flush=True)

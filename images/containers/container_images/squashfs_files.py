@@ -80,7 +80,6 @@ class SquashfsBringer:
             message = f"{self._path} has changed while it was unpacked. Start the job again when it is whole."
             raise ImageError(message)
         open_to_owner(root)
-        root.chmod(root.stat().st_mode & 0o7777 | 0o700)
         write_settings(new, settings_of_tree(root))
         (new / "reference").write_bytes(os.fsencode(self._image.skopeo))
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")

@@ -127,26 +127,34 @@ def size_of(folder: Path) -> int:
     return sum(sizes.values())
 
 
-def open_to_owner(folder: Path) -> None:
-    """Give the owner all rights on folders and the right to read files below one, as root in a container would have.
+def open_to_owner(folder: Path, rights: int = 0o700) -> None:
+    """Give the owner rights on a folder and all folders in it, and that to read files, as root of a container has.
 
-    Root of a container looks at no modes. Its files are the user's here, for whom modes count.
+    That root looks at no modes. Its files are the user's here, for whom modes count.
+
+    Args:
+        folder: The folder.
+        rights: Rights of the owner on folders. Default: all. Modes with these rights stay as they are.
+
     """
+    _add_rights(folder, rights)
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(parent, name)
-            if path.is_symlink():
-                continue
-            mode = path.stat().st_mode & 0o7777
-            wanted = mode | (0o700 if name in folders else 0o400)
-            if wanted != mode:
-                path.chmod(wanted)
+            with suppress(FileNotFoundError):  # a task may be at work there
+                if not path.is_symlink():
+                    _add_rights(path, rights if name in folders else 0o400)
+
+
+def _add_rights(path: Path, rights: int) -> None:
+    mode = path.stat().st_mode & 0o7777
+    if mode | rights != mode:
+        path.chmod(mode | rights)
 
 
 def remove(folder: Path) -> None:
     """Remove a folder with all that is in it, whatever modes an image has left there."""
     if folder.is_dir():
-        folder.chmod(0o700)
         open_to_owner(folder)
         shutil.rmtree(folder)
 

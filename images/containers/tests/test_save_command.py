@@ -1,9 +1,9 @@
-"""Containers that are saved as files of squashfs by the real mksquashfs."""
+"""Containers that are saved as files of squashfs by the real mksquashfs as an ordinary user."""
 
 import os
 import socket
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,26 +14,33 @@ from tests import squashfs_tools
 from tests.waiting import wait_until
 
 COMMAND = "import sys; from container_images.save_command import main; sys.exit(main(sys.argv[1:]))"
+USER = 4719
 
 SETTINGS = GivenSettings(("PATH=/opt/bin", 'TEXT="a" b', "LINES=a\nb"), ("/entry", "it's"), "/work")
 
 
 class Saver:
-    """The command, between a task and a container."""
+    """The command, between a task and a container, in a folder that becomes the user's."""
+
+    variables: dict[str, str]
+    """Variables with which the command finds its programs."""
 
     def __init__(self, folder: Path, target: str, path: str = "") -> None:
         self.root = folder / "image/rootfs"
-        variables = squashfs_tools.variables(squashfs_tools.unpacked())
+        subprocess.run(["chown", "-hR", f"{USER}:{USER}", folder], check=True)
         self.task, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, str(folder / "image"), target],
+                ["/usr/bin/python3", "-c", COMMAND, str(folder / "image"), target],
                 env={
-                    **variables,
-                    "PATH": f"{path}{variables['PATH']}",
+                    **self.variables,
+                    "PATH": f"{path}{self.variables['PATH']}",
                     "PYTHONPATH": str(Path(__file__).parents[1]),
                 },
                 cwd=folder,
+                user=USER,
+                group=USER,
+                extra_groups=[],
                 stdin=other.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -54,14 +61,23 @@ class Saver:
         return self.process.returncode, said
 
 
+@pytest.fixture(scope="session", autouse=True)
+def programs() -> Iterator[None]:
+    """Let the command find its programs."""
+    with squashfs_tools.variables_for_all() as Saver.variables:
+        yield
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder() -> Iterator[Path]:
     """A folder with an image's folder in it, whose settings are those of the tests."""
-    root = tmp_path / "image/rootfs"
-    (root / "etc").mkdir(parents=True)
-    (root / "program").write_text("x")
-    write_settings(tmp_path / "image", SETTINGS)
-    return tmp_path
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        root = folder / "image/rootfs"
+        (root / "etc").mkdir(parents=True)
+        (root / "program").write_text("x")
+        write_settings(folder / "image", SETTINGS)
+        yield folder
 
 
 @pytest.fixture
@@ -151,6 +167,24 @@ def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Pat
 
     assert words in saver.answer
     assert saver.end()[0] == 1
+
+
+def test_what_a_task_has_closed_to_its_own_user_is_saved_too(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+    root = folder / "image/rootfs"
+    (root / "closed/deep").mkdir(parents=True)
+    (root / "closed/deep/file").write_text("kept")
+    (root / "closed/deep/file").chmod(0o000)
+    (root / "closed/deep").chmod(0o000)
+    (root / "closed").chmod(0o500)
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    end(task)
+    code, said = saver.end()
+
+    assert code == 0, said
+    assert (unpacked(folder / "it.sqsh") / "closed/deep/file").read_text() == "kept"
+    modes = [(root / path).stat().st_mode & 0o777 for path in ("closed", "closed/deep", "closed/deep/file")]
+    assert modes == [0o500, 0o500, 0o400], "nothing is opened further than the owner needs to read"
 
 
 def test_links_of_an_image_lead_to_no_file_outside(folder: Path, task: "subprocess.Popen[bytes]") -> None:

@@ -40,12 +40,8 @@ fi
 
 @pytest.fixture(scope="session")
 def programs() -> Iterator[dict[str, str]]:
-    """Variables with which all users find the programs, which come with the libraries that the machine lacks."""
-    with tempfile.TemporaryDirectory() as folder:
-        open_root = Path(folder, "root")
-        subprocess.run(["cp", "-a", squashfs_tools.unpacked(), open_root], check=True)
-        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
-        yield squashfs_tools.variables(open_root)
+    with squashfs_tools.variables_for_all() as variables:
+        yield variables
 
 
 @pytest.fixture
