@@ -1,7 +1,7 @@
 """The command `save-image FOLDER PATH`: a container's files become a file of squashfs when its task has ended.
 
 Its standard input is a socket to the task (`spank-plugin/image_save.h`). The command answers `ready`, or why it cannot
-save; then it gets a descriptor of the container's root and one of the task's process.
+save; then it gets a descriptor of the container's root and one of the task's process, and a byte when the task starts.
 """
 
 import os
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
         if problem:
             return 1
         _, descriptors, _, _ = socket.recv_fds(task, 1, 2)
-    if len(descriptors) != 2:
-        return 0  # the task has not started, and says why
+        if len(descriptors) != 2 or not task.recv(1):
+            return 0  # the task has not started, and says why
     tree, process = descriptors
     _await_end(process)
     try:

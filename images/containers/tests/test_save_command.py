@@ -48,11 +48,14 @@ class Saver:
             )
         self.answer = self.task.recv(1000).decode()
 
-    def give(self, task: "subprocess.Popen[bytes]") -> None:
+    def give(self, task: "subprocess.Popen[bytes]", *, starts: bool = True) -> None:
+        """Give the container and its task, which then starts or not."""
         tree, process = os.open(self.root, os.O_PATH), os.pidfd_open(task.pid)
         socket.send_fds(self.task, [b"x"], [tree, process])
         os.close(tree)
         os.close(process)
+        if starts:
+            self.task.send(b"x")
 
     def end(self) -> tuple[int, str]:
         """Return the exit code and all that was printed."""
@@ -151,6 +154,20 @@ def test_a_file_that_is_there_is_replaced_at_once(folder: Path, task: "subproces
 def test_a_task_that_does_not_start_is_not_saved(folder: Path) -> None:
     assert Saver(folder, "it.sqsh").end() == (0, "")
     assert not (folder / "it.sqsh").exists()
+
+
+def test_a_task_that_fails_before_its_program_starts_leaves_the_former_file(
+    folder: Path, task: "subprocess.Popen[bytes]"
+) -> None:
+    (folder / "it.sqsh").write_text("former")
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task, starts=False)
+    saver.task.close()
+    end(task)
+
+    assert saver.end() == (0, "")
+    assert (folder / "it.sqsh").read_text() == "former"
+    assert sorted(path.name for path in folder.iterdir()) == ["image", "it.sqsh"]
 
 
 @pytest.mark.parametrize(
