@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,13 +95,10 @@ def settings_of_tree(root: Path) -> GivenSettings:
     )
 
 
-def write_into_tree(tree: int, settings: GivenSettings) -> None:
-    """Write settings into a tree, as `enroot import` does; variables of several lines have no place there.
+def write_for_enroot(folder: Path, settings: GivenSettings) -> None:
+    """Write `environment` and `rc` into a folder, as `enroot import` does into `/etc` of a tree.
 
-    Args:
-        tree: Descriptor of the tree's root. Nothing that the tree links to is written.
-        settings: The settings.
-
+    Variables of several lines have no place there.
     """
     variables = "".join(f"{variable}\n" for variable in settings.variables if "\n" not in variable)
     command = " ".join(shlex.quote(word) for word in settings.entry_point)
@@ -114,18 +110,8 @@ def write_into_tree(tree: int, settings: GivenSettings) -> None:
         f"    exec {command} /bin/sh\n"
         "fi\n"
     )
-    with suppress(FileExistsError):
-        os.mkdir("etc", 0o755, dir_fd=tree)
-    folder = os.open("etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=tree)
-    try:
-        for name, text in (("environment", variables), ("rc", script)):
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-            file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
-            with os.fdopen(file, "w", errors="surrogateescape") as content:
-                content.write(text)
-    finally:
-        os.close(folder)
+    for name, text in (("environment", variables), ("rc", script)):
+        (folder / name).write_bytes(os.fsencode(text))
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -6,14 +6,16 @@ save; then it gets a descriptor of the container's root and one of the task's pr
 
 import os
 import select
+import shlex
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from container_images.image_reference import ImageError
-from container_images.image_settings import settings_of_folder, write_into_tree
+from container_images.image_settings import settings_of_folder, write_for_enroot
 from container_images.program_running import run_program
 from container_images.store_cleaning import open_to_owner
 
@@ -81,17 +83,17 @@ def _await_end(process: int) -> None:
 def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str]) -> None:
     """Write the file next to its place and move it there: a reader finds the former one or the whole new one."""
     began = time.monotonic()
-    write_into_tree(tree, settings_of_folder(folder))
     os.fchdir(tree)
     open_to_owner(Path(), 0o500)
     with _part(target) as part:
         new = Path(part, "new")
+        write_for_enroot(Path(part), settings_of_folder(folder))
         print(f"saves the container in {target}", flush=True)
         run_program(
             [
                 *("mksquashfs", ".", str(new), "-noappend", "-quiet", "-no-progress", "-no-xattrs", "-all-root"),
                 *("-exit-on-error", "-comp", "zstd", "-mem", f"{_MEMORY_MIB}M"),
-                *("-processors", str(len(os.sched_getaffinity(0)))),
+                *("-processors", str(len(os.sched_getaffinity(0))), *_with_settings(Path(part))),
             ],
             environment,
             progress=lambda: print(f"has written {_size(new) / _MIB:.0f} MiB", flush=True),
@@ -99,6 +101,25 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
         size = _size(new)
         new.replace(target)
     print(f"has saved {size / _MIB:.0f} MiB in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _with_settings(folder: Path) -> list[str]:
+    """Return arguments of mksquashfs, the last ones, with which a folder's settings take the place of those in `/etc`.
+
+    The tree stays as it is: that of a named container is used further, and may have no room.
+    """
+    try:
+        mode = Path("etc").lstat().st_mode
+    except FileNotFoundError:
+        new = ["-p", "etc d 755 0 0"]
+    else:
+        if not stat.S_ISDIR(mode):
+            print("saves it without variables, working directory and entry point: /etc in it is no folder", flush=True)
+            return []
+        new = []
+    for name in ("environment", "rc"):
+        new += ["-p", f"etc/{name} f 644 0 0 cat {shlex.quote(str(folder / name))}"]
+    return [*new, "-e", "etc/environment", "etc/rc"]
 
 
 def _size(path: Path) -> int:

@@ -139,6 +139,51 @@ def test_a_saved_container_has_the_settings_of_its_image(folder: Path, task: "su
     assert settings == GivenSettings(SETTINGS.variables[:2], SETTINGS.entry_point, SETTINGS.directory)
 
 
+@pytest.mark.parametrize("etc", ["missing", "files", "folder", "closed"])
+def test_the_settings_leave_the_container_as_it_is(folder: Path, task: "subprocess.Popen[bytes]", etc: str) -> None:
+    root = folder / "image/rootfs"
+    if etc == "missing":
+        (root / "etc").rmdir()
+    elif etc == "folder":
+        (root / "etc/rc").mkdir()
+    else:
+        (root / "etc/environment").write_text("OF=the task\n")
+        (root / "etc/rc").write_text("of the task")
+    if etc == "closed":
+        (root / "etc").chmod(0o555)
+    before = {path: path.is_file() and path.read_text() for path in root.rglob("*")}
+    saver = Saver(folder, "it's \"$(1)\n#.sqsh")
+    saver.give(task)
+    end(task)
+    code, said = saver.end()
+
+    assert code == 0, said
+    (image,) = folder.glob("it's*")
+    settings = settings_of_tree(unpacked(image))
+    assert settings == GivenSettings(SETTINGS.variables[:2], SETTINGS.entry_point, SETTINGS.directory)
+    assert {path: path.is_file() and path.read_text() for path in root.rglob("*")} == before
+
+
+@pytest.mark.parametrize("etc", ["file", "link"])
+def test_a_container_without_a_folder_for_settings_is_saved_without_them(
+    folder: Path, task: "subprocess.Popen[bytes]", etc: str
+) -> None:
+    place = folder / "image/rootfs/etc"
+    place.rmdir()
+    if etc == "file":
+        place.write_text("x")
+    else:
+        place.symlink_to("program")
+    saver = Saver(folder, "it.sqsh")
+    saver.give(task)
+    end(task)
+    code, said = saver.end()
+
+    assert code == 0, said
+    assert "without variables, working directory and entry point: /etc in it is no folder" in said
+    assert (unpacked(folder / "it.sqsh") / "program").read_text() == "x"
+
+
 def test_a_file_that_is_there_is_replaced_at_once(folder: Path, task: "subprocess.Popen[bytes]") -> None:
     (folder / "it.sqsh").write_text("former")
     with (folder / "it.sqsh").open() as reader:
