@@ -58,6 +58,8 @@ def _problem(folder: Path, target: Path) -> str | None:
     """Return why a file cannot be written, or None: a job of hours may depend on it."""
     if os.path.isdir(target):  # noqa: PTH112 - Path.is_dir raises an error if the user does not get there
         return f"{target} is a folder: give the path of a file"
+    if _is_kept_by_another(target):
+        return f"{target} is another user's, and its folder is sticky as /tmp is: give another path"
     try:
         settings_of_folder(folder)
     except OSError as error:
@@ -67,6 +69,15 @@ def _problem(folder: Path, target: Path) -> str | None:
             return None
     except OSError as error:
         return f"{target.parent} is no folder that you can write to: {error.strerror}"
+
+
+def _is_kept_by_another(target: Path) -> bool:
+    """Return True if only another user may replace a file."""
+    try:
+        file, folder = target.lstat(), target.parent.stat()
+    except OSError:
+        return False  # there is none, or its folder is told
+    return bool(folder.st_mode & stat.S_ISVTX) and os.geteuid() not in (file.st_uid, folder.st_uid)
 
 
 def _part(target: Path) -> "tempfile.TemporaryDirectory[str]":
@@ -99,8 +110,24 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
             progress=lambda: print(f"has written {_size(new) / _MIB:.0f} MiB", flush=True),
         )
         size = _size(new)
-        new.replace(target)
+        _move(new, target)
     print(f"has saved {size / _MIB:.0f} MiB in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _move(new: Path, target: Path) -> None:
+    """Move a saved container to its place; if what is there by now cannot be replaced, to a folder next to it.
+
+    Raises:
+        ImageError: It is in that folder.
+
+    """
+    try:
+        new.replace(target)
+    except OSError as error:
+        kept = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent), target.name)
+        new.replace(kept)
+        message = f"What is there cannot be replaced: {error.strerror}. The container is in {kept}"
+        raise ImageError(message) from error
 
 
 def _with_settings(folder: Path) -> list[str]:

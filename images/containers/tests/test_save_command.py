@@ -84,6 +84,14 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def sticky() -> Iterator[Path]:
+    """A folder of root's like /tmp."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o1777)
+        yield Path(name)
+
+
+@pytest.fixture
 def task() -> Iterator["subprocess.Popen[bytes]"]:
     """A task that runs until its standard input is closed."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
@@ -229,6 +237,36 @@ def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Pat
 
     assert words in saver.answer
     assert saver.end()[0] == 1
+
+
+@pytest.mark.parametrize(("owner", "refused"), [(USER, False), (USER + 1, True)])
+def test_a_file_of_another_user_that_cannot_be_replaced_is_told_before_the_task_starts(
+    sticky: Path, folder: Path, owner: int, refused: bool
+) -> None:
+    (sticky / "it.sqsh").write_text("former")
+    os.chown(sticky / "it.sqsh", owner, owner)
+    saver = Saver(folder, str(sticky / "it.sqsh"))
+
+    assert ("it.sqsh is another user's" in saver.answer) == refused
+    assert saver.end()[0] == int(refused)
+
+
+def test_a_container_is_kept_if_another_user_has_taken_its_place_meanwhile(
+    sticky: Path, folder: Path, task: "subprocess.Popen[bytes]"
+) -> None:
+    saver = Saver(folder, str(sticky / "it.sqsh"))
+    saver.give(task)
+    (sticky / "it.sqsh").write_text("of another")
+    os.chown(sticky / "it.sqsh", USER + 1, USER + 1)
+    end(task)
+    code, said = saver.end()
+
+    assert code == 1
+    assert (sticky / "it.sqsh").read_text() == "of another"
+    (kept,) = sticky.glob("it.sqsh.*/it.sqsh")
+    assert f"What is there cannot be replaced: Operation not permitted. The container is in {kept}" in said
+    assert (unpacked(kept) / "program").read_text() == "x"
+    assert sorted(path.name for path in sticky.iterdir()) == ["it.sqsh", kept.parent.name]
 
 
 def test_what_a_task_has_closed_to_its_own_user_is_saved_too(folder: Path, task: "subprocess.Popen[bytes]") -> None:
