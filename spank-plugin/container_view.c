@@ -207,7 +207,23 @@ static int attach_wanted(int root, int source, const struct container_mount *wan
     return result;
 }
 
-/* Mount what the user wants: found in the jail, and only as far as the user gets. */
+/* True as well if it cannot be told. */
+static bool is_in_workshop(int source)
+{
+    char link[32], path[PATH_MAX + 1];
+    ssize_t length;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
+    if ((length = readlink(link, path, sizeof(path) - 1)) < 0)
+        return true;
+    path[length] = '\0';
+    return strncmp(path, WORKSHOP, strlen(WORKSHOP)) == 0 && (path[strlen(WORKSHOP)] == '/' || path[strlen(WORKSHOP)] == '\0');
+}
+
+/*
+ * Mount what the user wants: found in the jail, and only as far as the user gets. Nothing of the root that grows: a clone
+ * of it has all that is mounted in it so far, twice as much every time.
+ */
 static int mount_wanted(int root, int jail, const struct container_mount *wanted, struct failure *failure)
 {
     struct statfs system;
@@ -217,6 +233,9 @@ static int mount_wanted(int root, int jail, const struct container_mount *wanted
         return fail(failure, "--container-mounts: open", wanted->source);
     if (fstatfs(source, &system) < 0 || system.f_type == PROC_SUPER_MAGIC)
         result = fail_with(failure, FAILURE_JOB, "--container-mounts: %s: of /proc a container has its own", wanted->source);
+    else if (is_in_workshop(source))
+        result = fail_with(failure, FAILURE_JOB, "--container-mounts: %s: nothing in " WORKSHOP " can be mounted: "
+                           "containers are made there", wanted->source);
     else
         result = attach_wanted(root, source, wanted, failure);
     close(source);

@@ -374,6 +374,41 @@ TEST(nothing_of_proc_is_mounted_elsewhere)
     DONE();
 }
 
+TEST(nothing_of_the_containers_own_root_is_mounted_and_so_no_mount_multiplies)
+{
+    make();
+    want_mount("/run/container/root", "/x", false);
+    is_refused("--container-mounts: /run/container/root: nothing in /run/container can be mounted");
+    DONE();
+}
+
+TEST(the_folder_in_which_containers_are_made_is_not_mounted)
+{
+    make();
+    want_mount("/run/container", "/x", false);
+    is_refused("--container-mounts: /run/container: nothing in /run/container can be mounted");
+    DONE();
+}
+
+TEST(a_mount_of_a_container_is_not_mounted_in_it_again)
+{
+    make();
+    own_folder(HOME "/data", 0700);
+    want_mount(HOME "/data", "/m0", false);
+    want_mount("/run/container/root/m0", "/x", false);
+    is_refused("nothing in /run/container can be mounted");
+    DONE();
+}
+
+TEST(a_link_to_the_containers_own_root_is_not_followed_into_a_mount)
+{
+    make();
+    own_link("/run/container/root/etc", HOME "/link");
+    want_mount(HOME "/link", "/x", false);
+    is_refused("nothing in /run/container can be mounted");
+    DONE();
+}
+
 TEST(nothing_is_mounted_over_the_root)
 {
     make();
