@@ -221,17 +221,24 @@ int container_step_settle(int (*set)(void *job, const char *name, const char *va
     return image_settings_give(&settings, &container, set, job, failure);
 }
 
-int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure)
+static int run_entrypoint(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure)
 {
     char **environment;
 
-    if (!container.entrypoint)
-        return 0;
     if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS)
         return fail_with(failure, FAILURE_JOB, "ask Slurm for the variables of the job");
     if (container_entrypoint_run(&settings, (char *)GIVE_ENVIRONMENT, environment, container.entrypoint_log, failure) < 0)
         return -1;
     return image_settings_give(&settings, &container, set, spank, failure);
+}
+
+int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure)
+{
+    if (container.entrypoint && run_entrypoint(spank, set, failure) < 0)
+        return -1;
+    if (saved)
+        image_save_go();
+    return 0;
 }
 
 void container_step_end_task(spank_t spank)

@@ -41,7 +41,10 @@ int container_step_enter(const struct jail_config *config, const char *directory
 int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
                           struct failure *failure);
 
-/* In a task, as the user, in its working directory: run the image's entry point, if the job wants it. */
+/*
+ * In a task, as the user, in its working directory, when nothing else is left to do: run the image's entry point, if the
+ * job wants it. From now on the container is worth saving.
+ */
 int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure);
 
 /* In slurmstepd, when a task has ended: wait until its container is saved, if it is. */

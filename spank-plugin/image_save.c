@@ -16,11 +16,12 @@
 #include "mounts.h"
 
 #define READY "ready"
+#define BEGUN "g"      /* from the task, to which nothing can happen any more but its own program */
 #define LAST_READS 16 /* of what a program that has ended has left in the pipe */
 
 /* Of slurmstepd and its tasks. A user's other jobs can open the pipe, and keep it open: no end of it says anything. */
 static int words[2] = {-1, -1};   /* from the program to slurmstepd */
-static int handles[2] = {-1, -1}; /* from the task to slurmstepd: a descriptor of the program's process */
+static int handles[2] = {-1, -1}; /* from the task to slurmstepd: a descriptor of the program's process, then BEGUN */
 static int program = -1;          /* in the task: a socket to the program */
 
 static void close_once(int *descriptor)
@@ -140,8 +141,13 @@ int image_save_give(int root, struct failure *failure)
 
     close_once(&given[0]);
     close_once(&given[1]);
-    close_once(&program);
     return result;
+}
+
+void image_save_go(void)
+{
+    send(program, BEGUN, 1, MSG_NOSIGNAL); /* an error: it has ended */
+    close_once(&program);
 }
 
 struct line {

@@ -27,6 +27,9 @@ int image_save_start(const struct image_import *import, const char *folder, cons
 /* In a task: give it the container's root, a mount. It saves its files, without what is mounted in it, when this process ends. */
 int image_save_give(int root, struct failure *failure);
 
+/* In a task, when its own program is about to start: without this the program saves nothing, and the former file stays. */
+void image_save_go(void);
+
 /* In slurmstepd, when that task has ended: pass on what the program says until it has ended, too. */
 void image_save_await(void (*say)(const char *line));
 

@@ -40,6 +40,8 @@ static int start(void)
     return image_save_start(&import, "/home/user/image", "it.sqsh", &failure);
 }
 
+static bool fails; /* the task, after it has entered its container */
+
 /* A task with a mount in its root, which does not end before the program has waited for a moment. */
 static int run_task(void *unused)
 {
@@ -54,6 +56,8 @@ static int run_task(void *unused)
     CHECK(start() == 0);
     CHECK((root = open("/run/root", O_PATH | O_DIRECTORY)) >= 0);
     CHECK(image_save_give(root, &failure) == 0);
+    if (!fails)
+        image_save_go();
     CHECK(waitpid(-1, NULL, WNOHANG) == -1); /* no child that the task's program would find */
     world_write("/run/root/late", "x");
     _exit(0);
@@ -148,6 +152,25 @@ TEST(a_task_that_does_not_come_to_its_container_ends_the_program)
     CHECK(test_in_child(end_without_a_container, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "[];") == 0);
+}
+
+TEST(a_program_hears_that_the_task_starts)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint(task.recv(1), task.recv(1))\n");
+    CHECK(image_save_prepare() == 0);
+    CHECK(test_in_child(run_task, NULL) == 0);
+    image_save_await(say);
+    CHECK_SAYS(said, "b'g' b'';");
+}
+
+TEST(a_program_hears_nothing_from_a_task_that_fails_before_it_starts)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint(task.recv(1))\n");
+    fails = true;
+    CHECK(image_save_prepare() == 0);
+    CHECK(test_in_child(run_task, NULL) == 0);
+    image_save_await(say);
+    CHECK_SAYS(said, "b'';");
 }
 
 TEST(words_of_the_program_reach_the_terminal_without_control_characters)
