@@ -41,11 +41,11 @@ static int take_text(char *target, size_t size, const char *name, const char *va
 {
     if (!value || value[0] == '\0')
         return REFUSED("--%s needs a value", name);
-    if (strlen(value) >= size)
-        return REFUSED("--%s=%.40s... is longer than %zu bytes", name, value, size - 1);
     for (const char *byte = value; *byte; byte++)
         if ((unsigned char)*byte < ' ' || *byte == 0x7f)
             return REFUSED("--%s has a control character", name);
+    if (strlen(value) >= size)
+        return REFUSED("--%s=%.40s... is longer than %zu bytes", name, value, size - 1);
     if (target[0] != '\0' && strcmp(target, value) != 0)
         return REFUSED("--%s is given twice: %.100s and %.100s", name, target, value);
     strcpy(target, value);

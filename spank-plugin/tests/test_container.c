@@ -87,6 +87,9 @@ TEST(a_value_that_is_too_long_or_has_control_characters_is_refused)
     memset(text, 'x', PATH_MAX);
     CHECK(take("container-image", text) == -1);
     CHECK_SAYS(failure.text, "is longer than 4095 bytes");
+    text[0] = '\x1b';
+    CHECK(take("container-image", text) == -1);
+    CHECK_SAYS(failure.text, "has a control character");
     CHECK(take("container-image", "a\nb") == -1);
     CHECK_SAYS(failure.text, "has a control character");
     CHECK(take("container-image", "") == -1);
