@@ -106,6 +106,7 @@ static int await_ready(struct failure *failure)
     answer[count > 0 ? count : 0] = '\0';
     if (strcmp(answer, READY) == 0)
         return 0;
+    image_program_blot(answer); /* it has names of files, and goes into slurmd's log */
     close_once(&program);
     return fail_with(failure, FAILURE_JOB, "--container-save: %s", count > 0 ? answer : "its program has ended");
 }
@@ -146,21 +147,25 @@ int image_save_give(int root, struct failure *failure)
 
 void image_save_go(void)
 {
-    send(program, BEGUN, 1, MSG_NOSIGNAL); /* an error: it has ended */
+    send(program, BEGUN, 1, MSG_NOSIGNAL); /* an error: it has ended, and slurmstepd tells */
+    send(handles[1], BEGUN, 1, MSG_NOSIGNAL);
     close_once(&program);
 }
 
 struct line {
     char text[512];
     size_t length;
+    bool said; /* some line before */
 };
 
 static void end_line(struct line *line, void (*say)(const char *line))
 {
     line->text[line->length] = '\0';
     image_program_blot(line->text);
-    if (line->length > 0)
+    if (line->length > 0) {
         say(line->text);
+        line->said = true;
+    }
     line->length = 0;
 }
 
@@ -179,14 +184,31 @@ static bool pass_on(struct line *line, void (*say)(const char *line))
     return count > 0;
 }
 
-/* A program that ends by itself has said why. */
-static void tell_of_signal(int process, void (*say)(const char *line))
+/* True if the task's own program was about to start. */
+static bool has_begun(void)
+{
+    char byte;
+
+    return recv(handles[0], &byte, sizeof(byte), MSG_DONTWAIT) == sizeof(byte);
+}
+
+/*
+ * A program that ends by itself has said why. One that ended while the task ran, such as by the user's `kill -9 -1`, has not,
+ * and slurmstepd has asked for its end already: it asks for that of any child.
+ */
+static void tell_of_end(int process, bool said, void (*say)(const char *line))
 {
     siginfo_t end = {.si_code = 0};
     char words_of_end[100];
 
-    if (process < 0 || waitid(P_PIDFD, (id_t)process, &end, WEXITED | WNOWAIT | WNOHANG) < 0 ||
-        (end.si_code != CLD_KILLED && end.si_code != CLD_DUMPED))
+    if (process < 0)
+        return;
+    if (waitid(P_PIDFD, (id_t)process, &end, WEXITED | WNOWAIT | WNOHANG) < 0) {
+        if (errno == ECHILD && !said && has_begun())
+            say("the container was not saved: its program ended before the task");
+        return;
+    }
+    if (end.si_code != CLD_KILLED && end.si_code != CLD_DUMPED)
         return;
     snprintf(words_of_end, sizeof(words_of_end), "the container was not saved: its program was ended by signal %d%s",
              end.si_status, end.si_status == SIGKILL ? " (memory of the job?)" : "");
@@ -204,6 +226,6 @@ void image_save_await(void (*say)(const char *line))
     for (int i = 0; i < LAST_READS && pass_on(&line, say); i++)
         ;
     end_line(&line, say);
-    tell_of_signal(either[0].fd, say);
+    tell_of_end(either[0].fd, line.said, say);
     close_once(&either[0].fd);
 }

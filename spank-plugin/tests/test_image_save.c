@@ -84,6 +84,14 @@ TEST(a_program_that_cannot_save_fails_the_task_with_its_answer)
     CHECK(said[0] == '\0');
 }
 
+TEST(an_answer_reaches_the_log_without_control_characters)
+{
+    make(PYTHON "task.send(b'no folder a\\x1b[31m')\n");
+    CHECK(image_save_prepare() == 0);
+    CHECK(start() == -1);
+    CHECK(strcmp(failure.text, "--container-save: no folder a?[31m") == 0);
+}
+
 TEST(a_program_that_ends_without_an_answer_fails_the_task)
 {
     make("#!/bin/sh\necho 'it has failed'; exit 1\n");
@@ -110,6 +118,42 @@ TEST(a_program_that_is_killed_holds_up_no_step)
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "begins;the container was not saved: its program was ended by signal 9 (memory of the job?);") == 0);
+}
+
+/* What slurmstepd does while the task runs. */
+static void ask_for_the_end_of_any_child(void)
+{
+    CHECK(test_in_child(run_task, NULL) == 0);
+    CHECK(waitpid(-1, NULL, 0) > 0);
+    CHECK(waitpid(-1, NULL, 0) == -1);
+}
+
+TEST(a_program_that_is_killed_while_the_task_runs_is_told)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nos.kill(os.getpid(), 9)\n");
+    CHECK(image_save_prepare() == 0);
+    ask_for_the_end_of_any_child();
+    image_save_await(say);
+    CHECK(strcmp(said, "the container was not saved: its program ended before the task;") == 0);
+}
+
+TEST(a_program_that_has_said_how_it_ended_is_told_of_once)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('has saved')\n");
+    CHECK(image_save_prepare() == 0);
+    ask_for_the_end_of_any_child();
+    image_save_await(say);
+    CHECK(strcmp(said, "has saved;") == 0);
+}
+
+TEST(a_program_that_had_nothing_to_save_ends_in_silence)
+{
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\ntask.recv(1)\n");
+    fails = true;
+    CHECK(image_save_prepare() == 0);
+    ask_for_the_end_of_any_child();
+    image_save_await(say);
+    CHECK(said[0] == '\0');
 }
 
 TEST(a_process_that_keeps_the_programs_output_open_holds_up_no_step)
