@@ -153,6 +153,12 @@ static bool saves(spank_t spank)
     return container.save[0] != '\0' && spank_get_item(spank, S_TASK_GLOBAL_ID, &task) == ESPANK_SUCCESS && task == 0;
 }
 
+int container_step_track(spank_t spank, struct failure *failure)
+{
+    return saves(spank) && image_save_track() < 0 ? fail_job(failure, "let the task start the program of", "--container-save")
+                                                  : 0;
+}
+
 bool container_step_wanted(void)
 {
     return container_is_wanted(&container);

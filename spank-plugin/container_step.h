@@ -21,6 +21,9 @@ int container_step_check(struct failure *failure);
 /* In slurmstepd: find out whether its tasks want a container, and of whom they are. */
 int container_step_prepare(spank_t spank, const struct jail_config *config, struct failure *failure);
 
+/* In slurmstepd, when Slurm tracks a task's process. */
+int container_step_track(spank_t spank, struct failure *failure);
+
 /*
  * In a task: say, once a step, that the cluster has no containers for the image that a variable names. A line in a
  * user's .bashrc would otherwise fail all jobs; only an option asks for this very job.

@@ -19,9 +19,12 @@
 #define BEGUN "g"      /* from the task, to which nothing can happen any more but its own program */
 #define LAST_READS 16 /* of what a program that has ended has left in the pipe */
 
+#define TRACKED_MILLISECONDS 60000
+
 /* Of slurmstepd and its tasks. A user's other jobs can open the pipe, and keep it open: no end of it says anything. */
 static int words[2] = {-1, -1};   /* from the program to slurmstepd */
 static int handles[2] = {-1, -1}; /* from the task to slurmstepd: a descriptor of the program's process, then BEGUN */
+static int tracked[2] = {-1, -1}; /* from slurmstepd to the task: a byte */
 static int program = -1;          /* in the task: a socket to the program */
 
 static void close_once(int *descriptor)
@@ -33,10 +36,33 @@ static void close_once(int *descriptor)
 
 int image_save_prepare(void)
 {
-    return pipe2(words, O_CLOEXEC) < 0 || fcntl(words[0], F_SETFL, O_NONBLOCK) < 0 ||
+    return pipe2(words, O_CLOEXEC) < 0 || fcntl(words[0], F_SETFL, O_NONBLOCK) < 0 || pipe2(tracked, O_CLOEXEC) < 0 ||
                    socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, handles) < 0
                ? -1
                : 0;
+}
+
+int image_save_track(void)
+{
+    return write(tracked[1], "", 1) == 1 ? 0 : -1;
+}
+
+/*
+ * Slurm forks a step's tasks first, and then puts them among the processes that it ends with the step. A child of
+ * slurmstepd that a task has made before is not among them with every plugin that tracks.
+ */
+static int await_tracked(struct failure *failure)
+{
+    struct pollfd told = {.fd = tracked[0], .events = POLLIN};
+    char byte;
+    int result;
+
+    close_once(&tracked[1]); /* so that the end of slurmstepd is seen */
+    while ((result = poll(&told, 1, TRACKED_MILLISECONDS)) < 0 && errno == EINTR)
+        ;
+    return result == 1 && read(tracked[0], &byte, 1) == 1
+               ? 0
+               : fail_with(failure, FAILURE_JOB, "--container-save: slurmstepd has not tracked the task");
 }
 
 /* In a process of its own: never returns. */
@@ -116,6 +142,8 @@ int image_save_start(const struct image_import *import, const char *folder, cons
     int ends[2], process = -1;
     pid_t child;
 
+    if (await_tracked(failure) < 0)
+        return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return fail_job(failure, "make a socket for", "--container-save");
     if ((child = fork_for_parent(&process)) == 0) {

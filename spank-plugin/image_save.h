@@ -12,11 +12,17 @@
 
 #define SAVER "/usr/lib/soperator/containers/save-image"
 
-/* Prepare, in slurmstepd, the pipe to which the program tells how far it is. Returns 0, or -1 with errno. */
+/* Prepare, in slurmstepd, what it hears from the program, and the task from it. Returns 0, or -1 with errno. */
 int image_save_prepare(void);
 
 /*
- * In a task, on the worker's root: start the program, and wait until it has looked at `path`.
+ * In slurmstepd, when Slurm tracks the process of the task that saves: let it start the program, which Slurm then tracks, too.
+ * Returns 0, or -1 with errno.
+ */
+int image_save_track(void);
+
+/*
+ * In a task, on the worker's root, when it is tracked: start the program, and wait until it has looked at `path`.
  *
  * folder: of the image or of the named container, in the jail: with its settings.
  *

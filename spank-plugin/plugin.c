@@ -161,6 +161,8 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
         slurm_error("jail: %s", failure.text);
     if (isolation_fork(&isolation, false, &failure) < 0)
         slurm_error("jail: %s", failure.text);
+    if (startup_failure.scope == FAILURE_NONE && container_step_track(spank, &failure) < 0)
+        slurm_error("jail: %s", failure.text);
     return 0;
 }
 

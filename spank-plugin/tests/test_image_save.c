@@ -68,16 +68,26 @@ TEST(the_program_has_the_containers_own_files_when_the_task_has_ended)
     make(PYTHON "task.send(b'ready')\n_, (tree, process), _, _ = socket.recv_fds(task, 1, 2)\nend(process)\n"
                 "print(*sys.argv[1:], os.getcwd(), os.getuid())\nos.fchdir(tree)\n"
                 "print(sorted(os.listdir()), os.listdir('mounted'))\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK_SAYS(said, "/home/user/image it.sqsh /home/user 4711;['late', 'mounted'] [];");
 }
 
+TEST(a_task_that_slurmstepd_does_not_track_starts_no_program)
+{
+    make(PYTHON "print('started')\ntask.send(b'ready')\n");
+    CHECK(image_save_prepare() == 0);
+    CHECK(start() == -1 && failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "--container-save: slurmstepd has not tracked the task");
+    image_save_await(say);
+    CHECK(said[0] == '\0');
+}
+
 TEST(a_program_that_cannot_save_fails_the_task_with_its_answer)
 {
     make(PYTHON "task.send(b'no such folder')\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: no such folder");
     image_save_await(say);
@@ -87,7 +97,7 @@ TEST(a_program_that_cannot_save_fails_the_task_with_its_answer)
 TEST(an_answer_reaches_the_log_without_control_characters)
 {
     make(PYTHON "task.send(b'no folder a\\x1b[31m')\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1);
     CHECK(strcmp(failure.text, "--container-save: no folder a?[31m") == 0);
 }
@@ -95,7 +105,7 @@ TEST(an_answer_reaches_the_log_without_control_characters)
 TEST(a_program_that_ends_without_an_answer_fails_the_task)
 {
     make("#!/bin/sh\necho 'it has failed'; exit 1\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: its program has ended");
     image_save_await(say);
@@ -106,7 +116,7 @@ TEST(a_program_that_is_not_there_fails_the_task)
 {
     make("x");
     CHECK(unlink(SAVER) == 0);
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: start " SAVER);
 }
@@ -114,7 +124,7 @@ TEST(a_program_that_is_not_there_fails_the_task)
 TEST(a_program_that_is_killed_holds_up_no_step)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('begins', flush=True)\nos.kill(os.getpid(), 9)\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "begins;the container was not saved: its program was ended by signal 9 (memory of the job?);") == 0);
@@ -131,7 +141,7 @@ static void ask_for_the_end_of_any_child(void)
 TEST(a_program_that_is_killed_while_the_task_runs_is_told)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nos.kill(os.getpid(), 9)\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
     image_save_await(say);
     CHECK(strcmp(said, "the container was not saved: its program ended before the task;") == 0);
@@ -140,7 +150,7 @@ TEST(a_program_that_is_killed_while_the_task_runs_is_told)
 TEST(a_program_that_has_said_how_it_ended_is_told_of_once)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('has saved')\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
     image_save_await(say);
     CHECK(strcmp(said, "has saved;") == 0);
@@ -150,7 +160,7 @@ TEST(a_program_that_had_nothing_to_save_ends_in_silence)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\ntask.recv(1)\n");
     fails = true;
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
     image_save_await(say);
     CHECK(said[0] == '\0');
@@ -160,7 +170,7 @@ TEST(a_process_that_keeps_the_programs_output_open_holds_up_no_step)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('last', flush=True)\n"
                 "if os.fork() == 0:\n    os.execv('/usr/bin/sleep', ['sleep', '600'])\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "last;") == 0);
@@ -169,7 +179,7 @@ TEST(a_process_that_keeps_the_programs_output_open_holds_up_no_step)
 TEST(a_line_without_an_end_takes_no_memory_of_slurmstepd)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('x' * 600, end='')\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK(strlen(said) == 602 && said[511] == ';' && said[601] == ';');
@@ -178,7 +188,7 @@ TEST(a_line_without_an_end_takes_no_memory_of_slurmstepd)
 TEST(a_task_that_has_not_started_the_program_is_not_waited_for)
 {
     make("x");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     image_save_await(say);
     CHECK(said[0] == '\0');
 }
@@ -192,7 +202,7 @@ static int end_without_a_container(void *unused)
 TEST(a_task_that_does_not_come_to_its_container_ends_the_program)
 {
     make(PYTHON "task.send(b'ready')\nprint(socket.recv_fds(task, 1, 2)[1])\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(end_without_a_container, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "[];") == 0);
@@ -201,7 +211,7 @@ TEST(a_task_that_does_not_come_to_its_container_ends_the_program)
 TEST(a_program_hears_that_the_task_starts)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint(task.recv(1), task.recv(1))\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK_SAYS(said, "b'g' b'';");
@@ -211,7 +221,7 @@ TEST(a_program_hears_nothing_from_a_task_that_fails_before_it_starts)
 {
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint(task.recv(1))\n");
     fails = true;
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
     CHECK_SAYS(said, "b'';");
@@ -220,7 +230,7 @@ TEST(a_program_hears_nothing_from_a_task_that_fails_before_it_starts)
 TEST(words_of_the_program_reach_the_terminal_without_control_characters)
 {
     make(PYTHON "task.send(b'ready')\nprint('a\\x1b[31m')\n");
-    CHECK(image_save_prepare() == 0);
+    CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(end_without_a_container, NULL) == 0);
     image_save_await(say);
     CHECK(strcmp(said, "a?[31m;") == 0);

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../image_save.h"
 #include "../step_peers.h"
 #include "../view.h"
 #include "harness.h"
@@ -399,6 +400,39 @@ TEST(mounts_in_a_variable_that_is_too_long_end_the_step)
     go_home(0700);
     CHECK(setenv("PYXIS_CONTAINER_IMAGE", "ubuntu:24.04", 1) == 0);
     is_too_long("PYXIS_CONTAINER_MOUNTS", "is longer than 8191 bytes");
+}
+
+static int has_no_jail(void *unused, struct failure *why)
+{
+    (void)unused;
+    return fail_with(why, FAILURE_JOB, "no jail");
+}
+
+/* In place of what a task does in task_init_privileged when it has brought the image. */
+static void start_to_save(struct failure *why)
+{
+    static char *VARIABLES[] = {NULL};
+    static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
+    const struct image_import import = {.person = &PERSON, .variables = VARIABLES, .open_jail = has_no_jail};
+
+    CHECK(image_save_start(&import, "/home/user/image", "it.sqsh", why) == -1);
+}
+
+TEST(a_container_is_saved_by_a_program_that_starts_when_slurm_has_tracked_the_task)
+{
+    struct failure why = {FAILURE_NONE, ""};
+
+    world_make();
+    world_write("/run/passwd", "user:x:4711:4711::/home/user:/bin/sh\n");
+    CHECK(mount("/run/passwd", "/etc/passwd", NULL, MS_BIND, NULL) == 0);
+    go_home(0700);
+    CHECK(setenv("PYXIS_CONTAINER_IMAGE", "ubuntu:24.04", 1) == 0 && setenv("PYXIS_CONTAINER_SAVE", "it.sqsh", 1) == 0);
+    CHECK((reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
+    CHECK(slurm_spank_init(NULL, 3, WITH_CONTAINERS) == 0);
+    CHECK(slurm_spank_init_post_opt(NULL, 3, WITH_CONTAINERS) == 0);
+    CHECK(slurm_spank_task_post_fork(NULL, 3, WITH_CONTAINERS) == 0);
+    start_to_save(&why);
+    CHECK_SAYS(why.text, "--container-save: no jail");
 }
 
 TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
