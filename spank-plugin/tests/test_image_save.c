@@ -1,7 +1,10 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +21,19 @@ static void say(const char *line)
 {
     strncat(said, line, sizeof(said) - strlen(said) - 2);
     strcat(said, ";");
+}
+
+/* Leave no child, which other tests would find among the user's processes. */
+static void await_children(void)
+{
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+
+static void await_saver(void)
+{
+    image_save_await(say);
+    await_children();
 }
 
 static void make(const char *script)
@@ -70,7 +86,7 @@ TEST(the_program_has_the_containers_own_files_when_the_task_has_ended)
                 "print(sorted(os.listdir()), os.listdir('mounted'))\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK_SAYS(said, "/home/user/image it.sqsh /home/user 4711;['late', 'mounted'] [];");
 }
 
@@ -80,7 +96,7 @@ TEST(a_task_that_slurmstepd_does_not_track_starts_no_program)
     CHECK(image_save_prepare() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: slurmstepd has not tracked the task");
-    image_save_await(say);
+    await_saver();
     CHECK(said[0] == '\0');
 }
 
@@ -90,7 +106,7 @@ TEST(a_program_that_cannot_save_fails_the_task_with_its_answer)
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: no such folder");
-    image_save_await(say);
+    await_saver();
     CHECK(said[0] == '\0');
 }
 
@@ -108,7 +124,7 @@ TEST(a_program_that_ends_without_an_answer_fails_the_task)
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: its program has ended");
-    image_save_await(say);
+    await_saver();
     CHECK_SAYS(said, "it has failed;");
 }
 
@@ -119,6 +135,7 @@ TEST(a_program_that_is_not_there_fails_the_task)
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(start() == -1 && failure.scope == FAILURE_JOB);
     CHECK_SAYS(failure.text, "--container-save: start " SAVER);
+    await_saver();
 }
 
 TEST(a_program_that_is_killed_holds_up_no_step)
@@ -126,7 +143,7 @@ TEST(a_program_that_is_killed_holds_up_no_step)
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('begins', flush=True)\nos.kill(os.getpid(), 9)\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK(strcmp(said, "begins;the container was not saved: its program was ended by signal 9 (memory of the job?);") == 0);
 }
 
@@ -143,7 +160,7 @@ TEST(a_program_that_is_killed_while_the_task_runs_is_told)
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nos.kill(os.getpid(), 9)\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
-    image_save_await(say);
+    await_saver();
     CHECK(strcmp(said, "the container was not saved: its program ended before the task;") == 0);
 }
 
@@ -152,7 +169,7 @@ TEST(a_program_that_has_said_how_it_ended_is_told_of_once)
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('has saved')\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
-    image_save_await(say);
+    await_saver();
     CHECK(strcmp(said, "has saved;") == 0);
 }
 
@@ -162,18 +179,20 @@ TEST(a_program_that_had_nothing_to_save_ends_in_silence)
     fails = true;
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     ask_for_the_end_of_any_child();
-    image_save_await(say);
+    await_saver();
     CHECK(said[0] == '\0');
 }
 
 TEST(a_process_that_keeps_the_programs_output_open_holds_up_no_step)
 {
-    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('last', flush=True)\n"
-                "if os.fork() == 0:\n    os.execv('/usr/bin/sleep', ['sleep', '600'])\n");
+    make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nchild = os.fork()\n"
+                "if child == 0:\n    os.execv('/usr/bin/sleep', ['sleep', '600'])\nprint(child)\n");
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
     image_save_await(say);
-    CHECK(strcmp(said, "last;") == 0);
+    CHECK(atoi(said) > 0 && kill(atoi(said), SIGKILL) == 0);
+    await_children();
 }
 
 TEST(a_line_without_an_end_takes_no_memory_of_slurmstepd)
@@ -181,7 +200,7 @@ TEST(a_line_without_an_end_takes_no_memory_of_slurmstepd)
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint('x' * 600, end='')\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK(strlen(said) == 602 && said[511] == ';' && said[601] == ';');
 }
 
@@ -189,7 +208,7 @@ TEST(a_task_that_has_not_started_the_program_is_not_waited_for)
 {
     make("x");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
-    image_save_await(say);
+    await_saver();
     CHECK(said[0] == '\0');
 }
 
@@ -204,7 +223,7 @@ TEST(a_task_that_does_not_come_to_its_container_ends_the_program)
     make(PYTHON "task.send(b'ready')\nprint(socket.recv_fds(task, 1, 2)[1])\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(end_without_a_container, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK(strcmp(said, "[];") == 0);
 }
 
@@ -213,7 +232,7 @@ TEST(a_program_hears_that_the_task_starts)
     make(PYTHON "task.send(b'ready')\nsocket.recv_fds(task, 1, 2)\nprint(task.recv(1), task.recv(1))\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK_SAYS(said, "b'g' b'';");
 }
 
@@ -223,7 +242,7 @@ TEST(a_program_hears_nothing_from_a_task_that_fails_before_it_starts)
     fails = true;
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(run_task, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK_SAYS(said, "b'';");
 }
 
@@ -232,6 +251,6 @@ TEST(words_of_the_program_reach_the_terminal_without_control_characters)
     make(PYTHON "task.send(b'ready')\nprint('a\\x1b[31m')\n");
     CHECK(image_save_prepare() == 0 && image_save_track() == 0);
     CHECK(test_in_child(end_without_a_container, NULL) == 0);
-    image_save_await(say);
+    await_saver();
     CHECK(strcmp(said, "a?[31m;") == 0);
 }

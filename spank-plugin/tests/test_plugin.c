@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../image_import.h"
 #include "../image_save.h"
 #include "../step_peers.h"
 #include "../view.h"
@@ -402,37 +403,52 @@ TEST(mounts_in_a_variable_that_is_too_long_end_the_step)
     is_too_long("PYXIS_CONTAINER_MOUNTS", "is longer than 8191 bytes");
 }
 
-static int has_no_jail(void *unused, struct failure *why)
+/* Programs that bring an image, and save a container: the second one prints what the task tells it. */
+static void make_container(void)
 {
-    (void)unused;
-    return fail_with(why, FAILURE_JOB, "no jail");
-}
+    static struct jail_config config;
 
-/* In place of what a task does in task_init_privileged when it has brought the image. */
-static void start_to_save(struct failure *why)
-{
-    static char *VARIABLES[] = {NULL};
-    static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
-    const struct image_import import = {.person = &PERSON, .variables = VARIABLES, .open_jail = has_no_jail};
-
-    CHECK(image_save_start(&import, "/home/user/image", "it.sqsh", why) == -1);
-}
-
-TEST(a_container_is_saved_by_a_program_that_starts_when_slurm_has_tracked_the_task)
-{
-    struct failure why = {FAILURE_NONE, ""};
-
-    world_make();
+    world_make_program(&config, IMPORTER, "#!/bin/sh\nmkdir -p /home/user/image/rootfs\n"
+                                          "touch /home/user/image/workdir /home/user/image/environment\n"
+                                          "echo image=/home/user/image\n");
+    world_write(SAVER, "#!/usr/bin/python3 -IS\nimport socket\ntask = socket.socket(fileno=0)\ntask.send(b'ready')\n"
+                       "socket.recv_fds(task, 1, 2)\nprint('told', task.recv(1))\n");
     world_write("/run/passwd", "user:x:4711:4711::/home/user:/bin/sh\n");
     CHECK(mount("/run/passwd", "/etc/passwd", NULL, MS_BIND, NULL) == 0);
-    go_home(0700);
+    CHECK(chdir("/home/user") == 0);
     CHECK(setenv("PYXIS_CONTAINER_IMAGE", "ubuntu:24.04", 1) == 0 && setenv("PYXIS_CONTAINER_SAVE", "it.sqsh", 1) == 0);
-    CHECK((reported = mmap(NULL, sizeof(*reported), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED);
-    CHECK(slurm_spank_init(NULL, 3, WITH_CONTAINERS) == 0);
-    CHECK(slurm_spank_init_post_opt(NULL, 3, WITH_CONTAINERS) == 0);
-    CHECK(slurm_spank_task_post_fork(NULL, 3, WITH_CONTAINERS) == 0);
-    start_to_save(&why);
-    CHECK_SAYS(why.text, "--container-save: no jail");
+}
+
+static int is_in_the_container(void)
+{
+    CHECK(access("/home/user/image", F_OK) == -1 && getuid() == USER_ID);
+    return 7;
+}
+
+/* Returns how the task ended. As slurmstepd, it leaves no child, which other tests would find among the user's processes. */
+static int step_in_a_container(int (*function)(void))
+{
+    int code = step(WITH_CONTAINERS, function);
+
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    return code;
+}
+
+TEST(a_container_whose_task_starts_is_saved)
+{
+    make_container();
+    CHECK(step_in_a_container(is_in_the_container) == 7);
+    CHECK_SAYS(reported->said, "container: told b'g'");
+}
+
+TEST(a_container_whose_task_does_not_start_is_not_saved)
+{
+    make_container();
+    CHECK(setenv("PYXIS_CONTAINER_WORKDIR", "/missing", 1) == 0);
+    CHECK(step_in_a_container(starts_no_program) == 12);
+    CHECK_SAYS(reported->error, "chdir to /missing");
+    CHECK_SAYS(reported->said, "container: told b''");
 }
 
 TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
