@@ -217,7 +217,7 @@ static bool is_in_workshop(int source)
     if ((length = readlink(link, path, sizeof(path) - 1)) < 0)
         return true;
     path[length] = '\0';
-    return strncmp(path, WORKSHOP, strlen(WORKSHOP)) == 0 && (path[strlen(WORKSHOP)] == '/' || path[strlen(WORKSHOP)] == '\0');
+    return strcmp(path, WORKSHOP) == 0 || strncmp(path, WORKSHOP "/", strlen(WORKSHOP "/")) == 0;
 }
 
 /*

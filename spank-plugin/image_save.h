@@ -16,7 +16,7 @@
 int image_save_prepare(void);
 
 /*
- * In slurmstepd, when Slurm tracks the process of the task that saves: let it start the program, which Slurm then tracks, too.
+ * In slurmstepd, when Slurm tracks the process of the task that saves: let it start the program, which is then tracked, too.
  * Returns 0, or -1 with errno.
  */
 int image_save_track(void);
