@@ -98,11 +98,14 @@ def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
             )
 
 
-def _claims(resource: ResourceView) -> bool:
-    """Return True for a claim, and for a StatefulSet that creates claims."""
+def _claims(resource: ResourceView) -> Sequence[object]:
+    """Return the claims that a resource is or creates, without those of which the program says why they may be lost."""
+    if not resource.is_kubernetes:
+        return ()
     if resource.kind == "PersistentVolumeClaim":
-        return resource.is_kubernetes and _is_disposable(resource) is not True
-    return resource.is_kubernetes and bool(_templates(resource))
+        return () if _is_disposable(resource) is True else (resource.props,)
+    templates = look(resource.props, "spec", "volumeClaimTemplates")
+    return listed(templates) or ((templates,) if templates else ())  # one that is not known is a claim
 
 
 KEPT_NAMESPACES = StackPolicy(
@@ -124,10 +127,9 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = objects_and_patches(resources)
     used: dict[str, ResourceView] = {}
-    for resource in filter(_claims, objects):
-        claims = [resource.props] if resource.kind == "PersistentVolumeClaim" else _templates(resource)
-        names = [_DEFAULT if (name := look(claim, "spec", "storageClassName")) is None else name for claim in claims]
-        used |= {name: resource for name in names if isinstance(name, str)}
+    for resource in objects:
+        names = [look(claim, "spec", "storageClassName") for claim in _claims(resource)]
+        used |= {str(_DEFAULT if name is None else name): resource for name in names if name is not UNKNOWN}
     for resource in objects:
         is_default = look(resource.props, "metadata", "annotations", _DEFAULT) == "true"
         names = [look(resource.props, "metadata", "name"), *([_DEFAULT] if is_default else [])]
@@ -140,10 +142,6 @@ def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
         elif given != "Retain":
             got = f'got "{given}"' if given else "missing, and Delete by default"
             yield Finding(resource, where, f'{got}, needs "Retain": volumes of {user.name} go with their claims')
-
-
-def _templates(resource: ResourceView) -> Sequence[object]:
-    return listed(look(resource.props, "spec", "volumeClaimTemplates"))
 
 
 KEPT_VOLUMES = StackPolicy(

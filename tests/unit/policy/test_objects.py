@@ -206,3 +206,9 @@ def test_a_claim_whose_data_may_be_lost_keeps_no_class_and_no_namespace() -> Non
     namespace = an_object("core/v1:Namespace", {"metadata": {"name": "shop"}})
     assert paths(KEPT_VOLUMES, cache, storage_class("Delete")) == []
     assert paths(KEPT_NAMESPACES, cache, namespace) == []
+
+
+def test_claims_of_a_stateful_set_that_a_preview_does_not_know_protect_their_namespace() -> None:
+    props = {"metadata": {"namespace": "shop"}, "spec": {"volumeClaimTemplates": UNKNOWN}}
+    namespace = an_object("core/v1:Namespace", {"metadata": {"name": "shop"}})
+    assert paths(KEPT_NAMESPACES, an_object("apps/v1:StatefulSet", props), namespace) == ["protect"]
