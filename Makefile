@@ -97,8 +97,8 @@ docs: .venv/.installed  ## regenerate what is written from the sources: referenc
 site: .venv/.installed  ## build the pages and the Python API as a site with search: make site DIR=site
 	@$(PYTHON) -m tools.site $(if $(DIR),--folder '$(DIR)')
 
-pictures:  ## draw the diagrams of docs/pictures again, by Graphviz (apt-get install graphviz)
-	@for source in docs/pictures/*.dot; do dot -Tsvg -o "$${source%.dot}.svg" "$$source" || exit 1; done
+pictures: .venv/.installed  ## draw the pictures of docs/pictures again; diagrams by Graphviz (apt-get install graphviz)
+	@$(PYTHON) -m tools.pictures
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/
 	@$(PYTHON) -m tools.dist
