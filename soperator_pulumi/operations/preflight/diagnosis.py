@@ -62,5 +62,10 @@ def answered(check: str, place: str, look: Callable[[], Iterable[Diagnosis]]) ->
     try:
         yield from [*look()]
     except KubernetesError as error:
-        cure = "Give the user of the kubeconfig the right to read it, or check it by hand."
-        yield warned(check, place, f"not checked: {error}".removesuffix("."), "", cure)
+        yield not_checked(check, place, error)
+
+
+def not_checked(check: str, place: str, error: KubernetesError) -> Diagnosis:
+    """Return the warning that the Kubernetes API did not answer a check."""
+    cure = "Give the user of the kubeconfig the right to read it, or check it by hand."
+    return warned(check, place, f"not checked: {error}".removesuffix("."), "", cure)

@@ -12,7 +12,15 @@ from soperator_pulumi.operations.preflight.api_addresses import closed_api_serve
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
 from soperator_pulumi.operations.preflight.cpu_layouts import layout_findings
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, answered, of_problem, passed, warned
+from soperator_pulumi.operations.preflight.diagnosis import (
+    Diagnosis,
+    Severity,
+    answered,
+    not_checked,
+    of_problem,
+    passed,
+    warned,
+)
 from soperator_pulumi.operations.preflight.image_pulls import image_probes
 from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings, release_findings
 from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
@@ -81,13 +89,6 @@ class Preflight:
     def _machines(self) -> list[Json]:
         return self.kube.find(MACHINES)
 
-    def _daemon_sets(self) -> list[Json]:
-        """Return the DaemonSets; none without the right to list them."""
-        try:
-            return self.kube.find(DAEMON_SETS)
-        except KubernetesError:
-            return []
-
     def _read(self) -> Iterator[Diagnosis]:
         kube, planned = self.kube, self.planned
         namespace = planned.surroundings.namespace
@@ -114,7 +115,12 @@ class Preflight:
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
         yield from kubelet_findings(machines)
-        daemon_sets, to_come = self._daemon_sets(), self.planned.devices_to_come
+        to_come = self.planned.devices_to_come
+        daemon_sets: list[Json] = []
+        try:
+            daemon_sets = self.kube.find(DAEMON_SETS)
+        except KubernetesError as error:
+            yield not_checked("machines", "DaemonSets", error)
         yield from fit_findings(self.planned.pods, machines, daemon_sets=daemon_sets, to_come=to_come)
         yield from layout_findings(self.planned.workers, machines)
         yield from limit_findings(self.kube, self.planned.pods, machines)

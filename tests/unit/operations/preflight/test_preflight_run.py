@@ -1,0 +1,52 @@
+"""A preflight whose user may not read everything: what it could not check, it says."""
+
+from typing import Any, cast
+
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.operations.preflight.diagnosis import Severity
+from soperator_pulumi.operations.preflight.machine_fit import MACHINES
+from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.preflight_run import Preflight
+from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from tests.unit.operations.preflight.test_machine_fit import a_machine, pods
+
+
+class OnlyMachines:
+    """Kubernetes for a user who may read machines, and nothing else."""
+
+    key = "kubernetes"
+
+    def find(self, path: str, *_: Any) -> list[Any]:
+        if path != MACHINES:
+            raise KubernetesError(f"{path}: forbidden.")
+        return [a_machine()]
+
+    def get(self, path: str) -> Any:
+        if path.startswith("/api/v1/namespaces/"):
+            return None
+        raise KubernetesError(f"{path}: forbidden.")
+
+    def __getattr__(self, name: str) -> Any:
+        raise KubernetesError(f"{name}: forbidden.")
+
+
+def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judged_without_them() -> None:
+    surroundings = Surroundings(
+        namespace="hpc", create_namespace=True, owner="hpc", owner_label="owner", part_of={}, references=()
+    )
+    template = {**pods().template, "metadata": {"labels": {"app.kubernetes.io/component": "worker"}}}
+    worker = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "cpu"},
+        "spec": {"replicas": 1, "template": template},
+    }
+    planned = PlannedCluster("hpc", surroundings, [worker])
+    found = Preflight(cast("Kube", OnlyMachines()), planned, lambda _: None, probes=()).findings()
+    of_machines = [each for each in found if each.check == "machines"]
+    assert [(each.place, each.severity) for each in of_machines] == [
+        ("DaemonSets", Severity.WARNED),
+        ("node_sets[0]", Severity.PASSED),
+    ]
+    assert of_machines[0].found == "not checked: /apis/apps/v1/daemonsets: forbidden"
