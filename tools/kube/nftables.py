@@ -59,21 +59,22 @@ def apply(commands: Sequence[str], what: str) -> None:
 def openings(ruleset: list[Object], settings: Settings) -> list[str]:
     """Return the nft commands that let pods' packets through other programs' chains; none if packets pass already."""
     ours = set(own_tables(settings))
-    open_already = {(chain, match) for chain, match, _ in _own_rules(ruleset, settings)}
+    open_already = {(chain, match, interfaces) for chain, match, interfaces, _ in _own_rules(ruleset, settings)}
+    pods_interfaces = f"{settings.bridge}*"
     commands = []
     for chain, hook, closes in _base_chains(ruleset):
         if closes and (chain.family, chain.table) not in ours:
             commands += [
-                f'insert rule {chain} {match} "{settings.bridge}*" accept comment "{settings.name}"'
+                f'insert rule {chain} {match} "{pods_interfaces}" accept comment "{settings.name}"'
                 for match in _HOOKS[hook]
-                if (chain, match) not in open_already
+                if (chain, match, pods_interfaces) not in open_already
             ]
     return commands
 
 
 def closings(ruleset: list[Object], settings: Settings) -> list[str]:
     """Return the nft commands that remove the rules of `openings`."""
-    return [f"delete rule {chain} handle {handle}" for chain, _, handle in _own_rules(ruleset, settings)]
+    return [f"delete rule {chain} handle {handle}" for chain, _, _, handle in _own_rules(ruleset, settings)]
 
 
 def open_for_pods(settings: Settings) -> None:
@@ -101,15 +102,14 @@ def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
             yield found, chain["hook"], closes
 
 
-def _own_rules(ruleset: list[Object], settings: Settings) -> Iterator[tuple[Chain, str, int]]:
-    """Yield chain, match and handle of our rules in other programs' chains."""
+def _own_rules(ruleset: list[Object], settings: Settings) -> Iterator[tuple[Chain, str, str, int]]:
+    """Yield chain, match, interfaces and handle of our rules in other programs' chains."""
     for entry in ruleset:
         rule = entry.get("rule", {})
         if rule.get("comment") == settings.name:
-            match = next(
-                statement["match"]["left"]["meta"]["key"] for statement in rule["expr"] if "match" in statement
-            )
-            yield Chain(rule["family"], rule["table"], rule["chain"]), match, rule["handle"]
+            match = next(statement["match"] for statement in rule["expr"] if "match" in statement)
+            chain = Chain(rule["family"], rule["table"], rule["chain"])
+            yield chain, match["left"]["meta"]["key"], match["right"], rule["handle"]
 
 
 def _rules(ruleset: list[Object], chain: Chain) -> Iterator[Object]:

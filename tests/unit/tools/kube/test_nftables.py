@@ -17,8 +17,8 @@ def rule(table: str, chain_name: str, *statements: dict[str, Any], family: str =
     return {"rule": {"family": family, "table": table, "chain": chain_name, "handle": 7, "expr": statements, **more}}
 
 
-def ours(match: str) -> dict[str, Any]:
-    comparison = {"op": "==", "left": {"meta": {"key": match}}, "right": SETTINGS.bridge}
+def ours(match: str, interfaces: str = f"{SETTINGS.bridge}*") -> dict[str, Any]:
+    comparison = {"op": "==", "left": {"meta": {"key": match}}, "right": interfaces}
     return rule("filter", "FORWARD", {"match": comparison}, {"accept": None}, comment=SETTINGS.name)
 
 
@@ -34,6 +34,11 @@ def test_a_chain_that_drops_what_is_forwarded_lets_pods_through_in_both_directio
 
 def test_what_is_open_already_stays_as_it_is() -> None:
     assert nftables.openings([*DOCKER, ours("iifname"), ours("oifname")], SETTINGS) == []
+
+
+def test_an_opening_for_the_bridge_alone_does_not_count_for_the_links_of_further_machines() -> None:
+    alone = [ours("iifname", SETTINGS.bridge), ours("oifname", SETTINGS.bridge)]
+    assert nftables.openings([*DOCKER, *alone], SETTINGS) == nftables.openings(DOCKER, SETTINGS)
 
 
 def test_a_chain_that_ends_with_a_reject_closes_too() -> None:
