@@ -60,6 +60,8 @@ def _node(node: dict[str, Any]) -> Node:
         reason="" if reason == NO_REASON else reason,
         weight=_count(node.get("weight")) or 1,
         generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
+        memory_mib=_count(node.get("real_memory")),
+        partitions=frozenset(_words(node.get("partitions") or ())),
         findings=_findings(_printable(str(node.get("extra") or ""))),
     )
 
@@ -86,6 +88,8 @@ def _job(job: dict[str, Any]) -> Job:
         nodes=nodes,
         node_names=frozenset(expand(nodes)),
         required_nodes=frozenset(expand(str(job.get("required_nodes") or ""))),
+        node_count=max(1, _count(job.get("node_count"))),
+        node_memory_mib=_node_memory_mib(job),
         ends_at=_end(job),
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
         whole=_whole(job),
@@ -105,6 +109,16 @@ def _end(job: dict[str, Any]) -> float | None:
     minutes = _number(job.get("time_limit"))
     unlimited = minutes is None or minutes >= _YEAR_MINUTES
     return None if unlimited or "SUSPENDED" in job["job_state"] else _number(job.get("end_time")) or None
+
+
+def _node_memory_mib(job: dict[str, Any]) -> int:
+    """Return the least memory that a job needs on a node: what it asks for, or its CPUs' share."""
+    by_cpu = _count(job.get("memory_per_cpu"))
+    if not by_cpu:
+        return _count(job.get("memory_per_node"))
+    most_nodes = _count(job.get("max_nodes"))
+    spread = -(-_count(job.get("cpus")) // most_nodes) if most_nodes else 1
+    return by_cpu * max(1, spread, _count(job.get("minimum_cpus_per_node")))
 
 
 def _whole(job: dict[str, Any]) -> str:

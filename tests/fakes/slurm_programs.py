@@ -134,6 +134,8 @@ class Programs:
             "features": [record.name.rpartition("-")[0]],
             "active_features": [record.name.rpartition("-")[0]],
             "weight": record.weight,
+            "real_memory": record.memory_mib,
+            "partitions": ["main"],
             "gres": record.gres,
             "extra": record.extra,
         }
@@ -149,6 +151,8 @@ class Programs:
             "partition": job.partition,
             "job_state": [job.state, *flags],
             "nodes": ",".join(job.nodes),
+            "node_count": {"set": True, "infinite": False, "number": job.width},
+            "memory_per_node": {"set": True, "infinite": False, "number": job.memory_mib},
             "required_nodes": ",".join(sorted(job.required)),
             "time_limit": {
                 "set": job.limit_seconds is not None,

@@ -38,6 +38,7 @@ class Record:
     reason: str = ""
     set_at: float = 0.0
     weight: int = 1
+    memory_mib: int = 0
     gres: str = ""
     extra: str = ""
     shown: tuple[str, ...] = ()
@@ -56,6 +57,8 @@ class Job:
     completing_seconds: float = 0.0
     configuring_seconds: float = 0.0
     required: frozenset[str] = frozenset()
+    memory_mib: int = 0
+    """Memory that it asks for on a node; nothing here depends on it."""
     partition: str = "main"
     requeue: bool = True
     batch: bool = True

@@ -19,15 +19,17 @@ from soperator_pulumi.errors import (
     SlurmError,
     TransportError,
 )
+from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER, scheduled_memory_mib
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
 from soperator_pulumi.operations.nodes.rolling_update_text import order, progress
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
 from soperator_pulumi.slurm.drain.formatting import span
+from soperator_pulumi.slurm.drain.lowered_memory import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -123,8 +125,14 @@ class RollingUpdate:
         except (SlurmError, TransportError) as error:
             self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
 
-    def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
-        """Return what the update of these nodes will do, in lines: their jobs, and the order of the nodes."""
+    def preview(self, status: NodeSetStatus, names: Sequence[str], template: Json) -> list[str]:
+        """Return what the update of these nodes will do, in lines: their jobs, and the order of the nodes.
+
+        Args:
+            status: The node set.
+            names: Nodes to be recreated.
+            template: Template of their new pods. Jobs that wait for more memory than it gives are named.
+        """
         try:
             lines = self.preview_nodes(status, names)
             snapshot = self.registration.slurm.snapshot(reservations=False)
@@ -133,7 +141,9 @@ class RollingUpdate:
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
         idle = f"Nodes with jobs are drained after {span(self.idle_seconds)} (rolling_update.idle_wait)."
-        return [*lines, order(recreation, names), *([idle] if self.policy.wait and self.idle_seconds else [])]
+        memory_mib = scheduled_memory_mib(template)
+        held = [] if memory_mib is None else held_lines(names, memory_mib, snapshot)
+        return [*lines, *held, order(recreation, names), *([idle] if self.policy.wait and self.idle_seconds else [])]
 
     def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will drain, in lines: the nodes and their jobs.

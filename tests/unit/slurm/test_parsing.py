@@ -135,6 +135,39 @@ def test_nodes_that_a_waiting_job_asks_for_are_read(jobs: dict[str, Job]) -> Non
     assert jobs["held"].partitions == {"main", "cloud"}
 
 
+def number(value: int) -> dict[str, object]:
+    return {"set": True, "infinite": False, "number": value}
+
+
+NONE = {"set": False, "infinite": False, "number": 0}
+
+
+@pytest.mark.parametrize(
+    ("asked", "mib"),
+    [
+        ({"memory_per_node": number(1980), "cpus": number(2)}, 1980),
+        ({"memory_per_node": number(0), "memory_per_cpu": NONE}, 0),  # --mem=0: all that there is
+        ({"memory_per_cpu": number(900), "cpus": number(2), "minimum_cpus_per_node": number(2)}, 1800),  # -c2
+        ({"memory_per_cpu": number(500), "cpus": number(4), "max_nodes": number(2)}, 1000),  # -n4 -N2-2
+        ({"memory_per_cpu": number(500), "cpus": number(4), "max_nodes": number(0)}, 500),
+        ({}, 0),
+    ],
+)
+def test_the_least_memory_on_a_node_is_what_a_job_asks_for_or_its_processors_share(
+    asked: dict[str, object], mib: int
+) -> None:
+    (job,) = read_jobs(a_job(**asked))
+    assert job.node_memory_mib == mib
+
+
+def test_memory_and_partitions_of_a_node_are_read(nodes: dict[str, Node]) -> None:
+    assert (nodes["cpu-0"].memory_mib, nodes["cpu-0"].partitions) == (1000, {"main"})
+
+
+def test_the_number_of_nodes_of_a_waiting_job_is_read(jobs: dict[str, Job]) -> None:
+    assert (jobs["pending"].node_count, jobs["held"].node_count) == (3, 1)
+
+
 def test_tasks_of_an_array_and_parts_of_a_heterogeneous_job_have_their_own_references(
     said: Callable[[str], str],
 ) -> None:

@@ -257,6 +257,19 @@ def test_a_preview_says_which_nodes_are_renewed_in_what_order_and_what_runs_ther
     assert model.drained() == {}
 
 
+def test_a_preview_names_jobs_that_wait_for_more_memory_than_recreated_nodes_have(model: Model) -> None:
+    for record in model.records.values():
+        record.memory_mib = 2048
+    for _ in range(6):  # a node takes two
+        model.submit(seconds=200)
+    model.submit(memory_mib=2048)
+    model.submit(memory_mib=1024)
+    assert [line for line in model.preview(3, template="b RealMemory=1984") if "MiB on a node" in line] == [
+        "  job 7 (alice, job7), 2048 MiB on a node. To let it start on them: scontrol update jobid=7 MinMemoryNode=1984"
+    ]
+    assert not any("MiB on a node" in line for line in model.preview(3, template="b RealMemory=2048"))
+
+
 def test_a_preview_of_many_ends_of_jobs_tells_the_first_ten(model: Model) -> None:
     model.up(14)
     for seconds in range(1000, 1028):
