@@ -161,7 +161,8 @@ def test_the_least_memory_on_a_node_is_what_a_job_asks_for_or_its_processors_sha
 
 
 def test_memory_and_partitions_of_a_node_are_read(nodes: dict[str, Node]) -> None:
-    assert (nodes["cpu-0"].memory_mib, nodes["cpu-0"].partitions) == (1000, {"main"})
+    assert nodes["cpu-0"].memory_mib == 1000
+    assert nodes["cpu-0"].partitions == {"main"}
 
 
 def test_the_number_of_nodes_of_a_waiting_job_is_read(jobs: dict[str, Job]) -> None:
