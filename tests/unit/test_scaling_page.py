@@ -1,6 +1,7 @@
 """Examples of docs/scaling.md and the README: the code prints them, and the package takes them."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.rolling_update_text import order
 from soperator_pulumi.operations.nodes.rolling_update_text import progress as rolling_progress
 from soperator_pulumi.operations.nodes.undrain import continue_or_undo
+from soperator_pulumi.slurm.drain.lowered_memory import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan, Waiting, plan
 from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
@@ -94,6 +96,17 @@ def recreation() -> str:
     return "\n".join([*lines, order(a_renewal([], jobs=[job], size=2), gpu(0, 1))])
 
 
+def held() -> str:
+    job = Job(4712, "alice", "train.sh", TRAIN.partitions, frozenset({"PENDING"}), "", frozenset())
+    waiting = replace(job, node_memory_mib=65536)
+    nodes = [
+        Node(name, frozenset({"IDLE"}), frozenset(), memory_mib=65536, partitions=TRAIN.partitions)
+        for name in gpu(0, 1)
+    ]
+    before = Snapshot({node.name: node for node in nodes}, (waiting,), (), NOW)
+    return "\n".join(held_lines(gpu(0, 1), 64512, before))
+
+
 def recreating() -> str:
     job = Job(4711, "alice", "train.sh", TRAIN.partitions, TRAIN.state, "gpu-7", frozenset(gpu(7)), ends_at=at(14, 20))
     new = [a_pod(name, revision="new") for name in gpu(*range(8, 47))]
@@ -112,6 +125,7 @@ SHOWN = {
     "the line while it waits": waiting,
     "the error when the time is up": time_is_up,
     "the preview of a rolling update": recreation,
+    "the jobs that fit no more": held,
     "the line while it recreates nodes": recreating,
     "how an interrupted run is gone on with": interrupted,
 }
