@@ -1,14 +1,11 @@
 """A machine that ends without a word under a running job: what Slurm and Kubernetes do, and what a hand does."""
 
-import json
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
-from tests.cluster.isolated import Machine, machine
+from tests.cluster.several_machines import SeveralMachines, several_machines
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
@@ -17,63 +14,15 @@ WORKER = "cpu-1"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The stack `local` over machines, with all pods on n1 but a worker on n2."""
-
-    box: Machine
-
-    def user(self, command: str) -> str:
-        """Run a command as a user who is logged in."""
-        done = self.box.run(sys.executable, "-m", "tools.ssh", command)
-        assert done.returncode == 0, done.stdout
-        return done.stdout.strip()
-
-    def pod(self, name: str) -> dict[str, str]:
-        """Return uid and machine of a pod, and whether it is ready or being deleted."""
-        listed = json.loads(self.box.kubectl("-n", "slurm", "get", "pods", "--output=json"))["items"]
-        for pod in listed:
-            if pod["metadata"]["name"] == name:
-                ready = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}.get("Ready", "")
-                deleted = pod["metadata"].get("deletionTimestamp", "")
-                return {
-                    "uid": pod["metadata"]["uid"],
-                    "node": pod["spec"].get("nodeName", ""),
-                    "ready": ready,
-                    "deleted": deleted,
-                }
-        return {"uid": "", "node": "", "ready": "", "deleted": ""}
-
-    def place(self, pod: str, machine: str) -> None:
-        """Move a pod to a machine."""
-        others = [node for node in ("n1", "n2", "n3") if node != machine]
-        self.box.kubectl("uncordon", machine)
-        self.box.kubectl("cordon", *others)
-        self.box.kubectl("-n", "slurm", "delete", "pod", pod, "--ignore-not-found")
-        placed = {"node": machine, "ready": "True", "deleted": ""}
-        wait_until(lambda: placed.items() <= self.pod(pod).items(), f"{pod} is on {machine}")
-        self.box.kubectl("uncordon", *others)
-
-    def job(self, number: str) -> tuple[str, str]:
-        """Return state and number of requeues of a job."""
-        state, restarts = self.user(f"squeue -h -j {number} -O State:20,RestartCnt:9").split()
-        return state, restarts
-
-
 @pytest.fixture(scope="module")
-def trial() -> Iterator[Trial]:
-    with machine() as box:
-        box.kubernetes("up", "--machines", "3")
-        box.kubectl("cordon", "n2", "n3")
-        done = box.run(sys.executable, "-m", "tools.up", timeout_seconds=900)
-        assert done.returncode == 0, done.stdout
-        trial = Trial(box)
-        trial.place(WORKER, "n2")
-        yield trial
+def trial() -> Iterator[SeveralMachines]:
+    with several_machines(WORKER, on="n2") as made:
+        yield made
 
 
-def test_a_job_of_a_dead_machine_is_requeued_and_its_node_comes_back_elsewhere_by_one_taint(trial: Trial) -> None:
-    wait_until(lambda: "idle" in trial.user(f"sinfo -hn {WORKER} -o %t").split(), "the worker has joined")
+def test_a_job_of_a_dead_machine_is_requeued_and_its_node_comes_back_elsewhere_by_one_taint(
+    trial: SeveralMachines,
+) -> None:
     job = trial.user(f"sbatch --parsable -w {WORKER} --wrap 'sleep 3600'")
     wait_until(lambda: trial.job(job) == ("RUNNING", "0"), "the job runs")
     before = trial.pod(WORKER)
@@ -94,3 +43,23 @@ def test_a_job_of_a_dead_machine_is_requeued_and_its_node_comes_back_elsewhere_b
     trial.box.kubectl("taint", "node", "n2", f"{OUT_OF_SERVICE}-")
     trial.place("login-0", "n2")
     assert trial.job(job)[0] == "RUNNING"
+
+
+def test_slurmctld_works_on_without_the_machine_of_slurmdbd_and_sends_its_records_once_there_is_another(
+    trial: SeveralMachines,
+) -> None:
+    trial.place("accounting-0", "n2")
+    trial.place(WORKER, "n3")
+    wait_until(lambda: trial.state(WORKER) == "idle", "the worker has joined")
+    job = trial.user(f"sbatch --parsable -w {WORKER} --wrap 'sleep 5'")
+    wait_until(lambda: trial.user(f"sacct -nXj {job} -o state%20") == "COMPLETED", "records arrive")
+
+    trial.box.kubernetes("machine-kill", "--number", "2")
+    job = trial.user(f"sbatch --parsable -w {WORKER} --wrap 'sleep 5'")  # the first words without an answer
+    wait_until(lambda: not trial.user(f"squeue -hj {job} -o %A 2>&1 || true").isdecimal(), "the job has ended")
+    trial.box.kubectl("-n", "slurm", "delete", "pod", WORKER)
+    wait_until(lambda: trial.state(WORKER) == "idle", "a node joins, and answers", timeout_seconds=150)
+
+    trial.box.kubectl("taint", "node", "n2", f"{OUT_OF_SERVICE}=nodeshutdown:NoExecute")
+    recorded = f"sacct -nXj {job} -o state%20 2>&1 || true"
+    wait_until(lambda: trial.user(recorded) == "COMPLETED", "the record arrives", timeout_seconds=200)

@@ -265,3 +265,30 @@ def test_without_a_limit_no_connection_ends(build: Path) -> None:
     with daemon(build, {}) as callers:
         held = [callers.call() for _ in range(3 * MOST)]
         assert all(is_answered(connection) for connection in held)
+
+
+CALLER = """\
+import socket, sys
+tcp = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
+values = [tcp.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+print(tcp.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), *values)
+local = socket.socket(socket.AF_UNIX)
+local.connect(sys.argv[2])
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.connect(("127.0.0.1", 9))
+try:
+    socket.create_connection(("127.0.0.1", 1))
+except ConnectionRefusedError:
+    print("refused")
+"""
+
+
+def test_a_connection_ends_after_a_minute_of_silence_and_others_are_made_as_ever(build: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as local:
+        local.bind(str(tmp_path / "socket"))
+        local.listen()
+        command = [sys.executable, "-c", CALLER, str(tcp.getsockname()[1]), str(tmp_path / "socket")]
+        environment = {**os.environ, "LD_PRELOAD": str(build / "silent_peers.so")}
+        called = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert called.stdout.splitlines() == ["1 60000 30 10", "refused"]
