@@ -38,12 +38,12 @@ class Node:
     """Slurm fills nodes of lower weight first."""
     generic_resources: frozenset[str] = frozenset()
     """Names of its generic resources, such as `gpu`."""
+    findings: tuple[str, ...] = ()
+    """Health checks that fail and drain nothing. `round` means that the rounds have stopped."""
     memory_mib: int = 0
     """Memory that Slurm schedules there (RealMemory), in MiB."""
     partitions: frozenset[str] = frozenset()
     """Partitions of the node."""
-    findings: tuple[str, ...] = ()
-    """Health checks that fail and drain nothing. `round` means that the rounds have stopped."""
 
     @property
     def joined(self) -> bool:
@@ -87,16 +87,16 @@ class Job:
     """Names of the same nodes."""
     required_nodes: frozenset[str] = frozenset()
     """Nodes that the job requested by name: it can run only with all of them."""
-    node_count: int = 1
-    """Number of nodes that it holds, or needs at least."""
-    node_memory_mib: int = 0
-    """Memory that it needs at least on every node, in MiB; 0 for a job that takes what there is (`--mem=0`)."""
     ends_at: float | None = None
     """End by the time limit, in seconds since 1970; None without a limit, and while the job is pending or suspended."""
     requeueable: bool = False
     """True if Slurm can requeue the job: a batch job whose user allows it."""
     whole: str = ""
     """`4711_3` for a task of an array, the leader's id for a part of a heterogeneous job; empty for other jobs."""
+    node_count: int = 1
+    """Number of nodes that it holds, or needs at least."""
+    node_memory_mib: int = 0
+    """Memory that it needs at least on every node, in MiB; 0 for a job that takes what there is (`--mem=0`)."""
 
     @property
     def reference(self) -> str:
