@@ -26,13 +26,15 @@ def held_lines(names: Collection[str], memory_mib: int, snapshot: Snapshot) -> I
     jobs = [
         job
         for job in snapshot.jobs
-        if job.pending and _fitting(job, nodes, {}) >= job.node_count and _fitting(job, nodes, after) < job.node_count
+        if job.pending
+        and job.node_memory_mib > memory_mib
+        and _fitting(job, nodes, {}) >= job.node_count > _fitting(job, nodes, after)
     ]
     if not jobs:
         return
     yield (
         f"Held by Slurm (BadConstraints) once these nodes have {memory_mib} MiB, because too few others have what they "
-        f"ask for:"
+        "ask for:"
     )
     for job in jobs[:_JOBS]:
         yield (
