@@ -74,6 +74,14 @@ _RUN_FOR_JOBS = (
 another key. No probe asks it: who holds it up by connections may not restart the daemon's."""
 
 _SIGNS = ("munge", "--no-input", "--output=/dev/null")
+_ASK = f"timeout -s KILL 10 {' '.join(_SIGNS)}"
+_WATCH = (  # Kubernetes takes $$ for $
+    f"{{ (while sleep 60; do {_ASK} || {{ sleep 20; {_ASK}; }} || break; done;"
+    " echo 'munged leaves questions open: its container starts again.' >&2; kill -KILL $$$$) & }"
+)
+"""Part of the command that asks munged once a minute and ends it, the container's first program, after two questions
+without a credential: at most 100 s after it stopped. A probe takes up to 132 s, and four programs and a dozen threads
+a question on every node, where this takes three programs."""
 
 
 def hardened(
@@ -178,7 +186,7 @@ def munged(
         has_jobs: Whether it runs a second munged for jobs. munged serves as many connections at once as it has threads,
             and waits two seconds for each that asks nothing: a user could keep slurmd from all of its messages.
     """
-    command = " && ".join([_COPY_KEY, *([_RUN_FOR_JOBS] if has_jobs else []), _RUN_FOR_DAEMON])
+    command = " && ".join([_COPY_KEY, *([_RUN_FOR_JOBS] if has_jobs else []), _WATCH, _RUN_FOR_DAEMON])
     own = [
         # 0444, as only this container mounts it: an fsGroup would change the files of the jail.
         mounts.secret_file("munge-secret", key, "/etc/munge-secret", "munge.key", 0o444),
@@ -194,8 +202,6 @@ def munged(
         security_context=hardened(uid=MUNGE_UID),
         resources=requirements(_GUARANTEED if guaranteed else BURSTABLE),
         startup_probe=asks(*_SIGNS, period=1, failures=60),
-        # A munged that hangs ends by SIGKILL alone.
-        liveness_probe=asks(*_SIGNS, period=60, failures=2, timeout=10, grace=2),
         volume_mounts=[mount.in_container() for mount in own],
     )
     return container, own

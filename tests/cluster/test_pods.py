@@ -1,5 +1,6 @@
 """Pods come and go; Slurm's nodes and jobs stay."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -102,3 +103,19 @@ def test_pods_whose_sandboxes_were_killed_come_back_in_place(slurm: Slurm) -> No
     wait_until(are_back, what="each pod that was ready is ready with other containers")
     slurm.scontrol("release", str(job))
     slurm.wait_for_job(job, "COMPLETED")
+
+
+@pytest.mark.soak
+def test_an_idle_worker_starts_few_processes(slurm: Slurm) -> None:
+    """Processes and threads: those of ten programs, and of the call that asks. Jobs feel them."""
+    newcomer = "pgrep -f '[p]ut_into_service' || true"
+    wait_until(lambda: not slurm.exec("cpu-0", "slurmd", "sh", "-c", newcomer), what="nothing is left of the start")
+
+    def started() -> int:
+        """Return the number of processes that the containers have had: their last ids (/proc/loadavg in proc(5))."""
+        return sum(int(slurm.exec("cpu-0", name, "cat", "/proc/loadavg").split()[-1]) for name in ("slurmd", "munged"))
+
+    before = started()
+    time.sleep(60)  # what is measured is a minute
+
+    assert started() - before <= 40
