@@ -4,6 +4,7 @@ No line depends on the number of nodes, so scaling changes no file.
 """
 
 from collections.abc import Mapping
+from itertools import count
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.communication import communication_lines
@@ -70,6 +71,9 @@ DEFAULTS: Mapping[str, tuple[str, str]] = {
 MPI: Mapping[str, str] = {"24.11": "pmix", "26.05": "pmi2"}
 """Plugin, by version, with which srun starts all ranks of an MPI program. Debian's 26.05 has no pmix."""
 
+_USUAL_TREE_WIDTH = 16
+"""Slurm's own TreeWidth, with which a message reaches 4368 nodes by three hops (slurm.conf(5))."""
+
 _QUEUE = "records of some 20,000 jobs wait for a slurmdbd that is down; beyond, slurmctld discards records"
 
 
@@ -81,7 +85,7 @@ def slurm_conf(spec: ClusterSpec) -> str:
     queue = {"MaxDBDMsgs": (str(QUEUED_MESSAGES), _QUEUE)} if spec.accounting else {}
     defaults = [
         line
-        for name, (value, reason) in {**DEFAULTS, "MpiDefault": mpi, **queue}.items()
+        for name, (value, reason) in {**DEFAULTS, "MpiDefault": mpi, **queue, **_tree(spec.slurm.max_nodes)}.items()
         if name not in extra
         for line in (f"# {reason}", f"{name}={value}")
     ]
@@ -99,6 +103,17 @@ def slurm_conf(spec: ClusterSpec) -> str:
         "",
         *(_partition(partition, spec.node_sets) for partition in spec.all_partitions),
     )
+
+
+def _tree(nodes: int) -> dict[str, tuple[str, str]]:
+    """Return the smallest TreeWidth with which slurmctld reaches all nodes by three hops, if Slurm's own is smaller.
+
+    The cube root of the number of nodes is what Slurm's Large Cluster Administration Guide recommends.
+    """
+    width = next(width for width in count(_USUAL_TREE_WIDTH) if width + width**2 + width**3 >= nodes)
+    if width == _USUAL_TREE_WIDTH:
+        return {}
+    return {"TreeWidth": (str(width), f"messages reach {nodes} nodes by three hops: a hop that hangs delays the rest")}
 
 
 def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:

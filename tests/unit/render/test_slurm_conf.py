@@ -40,6 +40,19 @@ def test_what_is_read_back_is_the_spec(spec: ClusterSpec) -> None:
         assert name in MERGED or conf.parameters[name] == value
 
 
+@pytest.mark.parametrize(
+    ("nodes", "width"), [(64, None), (4096, None), (4368, None), (4369, "17"), (16_384, "26"), (65_536, "40")]
+)
+def test_messages_reach_all_nodes_by_three_hops(nodes: int, width: str | None) -> None:
+    conf = parse_conf(slurm_conf(a_spec(slurm={"max_nodes": nodes})))
+    assert conf.parameters.get("TreeWidth") == width
+
+
+def test_a_tree_width_of_the_spec_counts() -> None:
+    conf = parse_conf(slurm_conf(a_spec(slurm={"max_nodes": 65_536, "extra": {"TreeWidth": 64}})))
+    assert conf.parameters["TreeWidth"] == "64"
+
+
 def test_partitions_and_features_have_the_names_that_sites_give_them() -> None:
     node_set = {"name": "gpu", "cpus": 4, "memory_gib": 8, "partitions": ["all", "1day"], "features": ["40gb"]}
     spec = a_spec(node_sets=[node_set])
