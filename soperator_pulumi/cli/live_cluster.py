@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soperator_pulumi.cli.any_command import access_in
@@ -81,9 +81,13 @@ def is_down(node: Node) -> bool:
     return not node.joined and not node.drained
 
 
-def jobs_on(snapshot: Snapshot, node: Node) -> list[Job]:
-    """Return the jobs that hold a node."""
-    return [job for job in snapshot.jobs if job.active and node.name in job.node_names]
+def jobs_by_node(snapshot: Snapshot) -> Mapping[str, Sequence[Job]]:
+    """Return the jobs that hold nodes, by node; a node without a job has an empty list."""
+    found: dict[str, list[Job]] = {name: [] for name in snapshot.nodes}
+    for job in snapshot.jobs:
+        for name in job.node_names if job.active else ():
+            found.setdefault(name, []).append(job)
+    return found
 
 
 def node_record(node: Node, jobs: Iterable[Job]) -> Mapping[str, object]:

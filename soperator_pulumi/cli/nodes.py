@@ -11,7 +11,7 @@ from soperator_pulumi.cli.live_cluster import (
     LiveCluster,
     failed_check,
     is_down,
-    jobs_on,
+    jobs_by_node,
     marker_of,
     named_nodes,
     node_record,
@@ -102,14 +102,14 @@ def explanation(node: Node, pod: str | None, jobs: Sequence[str]) -> Iterator[st
 
 
 def _explain(cluster: LiveCluster, snapshot: Snapshot, nodes: Sequence[Node], *, as_json: bool, now: float) -> None:
-    pods = {node.name: cluster.why_not_ready(node.name) for node in nodes}
+    pods, held = {node.name: cluster.why_not_ready(node.name) for node in nodes}, jobs_by_node(snapshot)
     if as_json:
-        records = [{**node_record(node, jobs_on(snapshot, node)), "pod": pods[node.name]} for node in nodes]
+        records = [{**node_record(node, held[node.name]), "pod": pods[node.name]} for node in nodes]
         print_json(records)
         return
     zone = datetime.now(UTC).astimezone().tzinfo
     for node in nodes:
-        jobs = [f"{named(job)}, {ending(job, now, zone)}" for job in jobs_on(snapshot, node)]
+        jobs = [f"{named(job)}, {ending(job, now, zone)}" for job in held[node.name]]
         sys.stdout.writelines(f"{line}\n" for line in explanation(node, pods[node.name], jobs))
 
 

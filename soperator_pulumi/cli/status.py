@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from soperator_pulumi.cli.any_command import Command, add_cluster, add_json, print_json
-from soperator_pulumi.cli.live_cluster import LiveCluster, failed_check, is_down, jobs_on, node_record
+from soperator_pulumi.cli.live_cluster import LiveCluster, failed_check, is_down, jobs_by_node, node_record
 from soperator_pulumi.slurm.drain.formatting import counted, listed
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
@@ -54,7 +54,8 @@ def text(name: str, snapshot: Snapshot) -> Iterator[str]:
     if rows:
         yield "DRAINED OR DOWN"
         for names, reason in rows[:_MOST_ROWS]:
-            held = [job.reference for job in snapshot.jobs if job.active and job.node_names & {*names}]
+            of_reason = {*names}
+            held = [job.reference for job in snapshot.jobs if job.active and job.node_names & of_reason]
             jobs = f"; jobs {listed(held, _MOST_JOBS)}" if held else ""
             yield f"  {compress(names)}: {reason or 'no reason given'}{jobs}"
         if len(rows) > _MOST_ROWS:
@@ -73,10 +74,10 @@ def text(name: str, snapshot: Snapshot) -> Iterator[str]:
 
 def record(name: str, snapshot: Snapshot) -> dict[str, Any]:
     """Return the status as values for a program."""
-    nodes = [snapshot.nodes[name] for name in in_order(snapshot.nodes)]
+    nodes, held = [snapshot.nodes[name] for name in in_order(snapshot.nodes)], jobs_by_node(snapshot)
     return {
         "cluster": name,
-        "nodes": [node_record(node, jobs_on(snapshot, node)) for node in nodes],
+        "nodes": [node_record(node, held[node.name]) for node in nodes],
         "jobs": dict(sorted(Counter(_state(job) for job in snapshot.jobs).items())),
         "failed_checks": dict(sorted(Counter(filter(None, map(failed_check, nodes))).items())),
         "reservations": [

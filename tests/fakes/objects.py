@@ -1,6 +1,7 @@
 """The objects of an API server, with the verbs of our own client: each fake of Kubernetes keeps its objects here."""
 
 import copy
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -58,12 +59,13 @@ class Objects:
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
         self.count_call()
-        return [
-            copy.deepcopy(body)
+        found = [
+            body
             for body in self.collection(path).values()
             if (labels or {}).items() <= (body["metadata"].get("labels") or {}).items()
             and all(_field(body, name) == value for name, value in (fields or {}).items())
         ]
+        return list(pickle.loads(pickle.dumps(found)))  # noqa: S301 its own; a copy of a thousand in a tenth of the time
 
     def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
         """Create an object; a review of rights is allowed, and kept by no server."""
