@@ -75,13 +75,14 @@ another key. No probe asks it: who holds it up by connections may not restart th
 
 _SIGNS = ("munge", "--no-input", "--output=/dev/null")
 _ASK = f"timeout -s KILL 10 {' '.join(_SIGNS)}"
+_ASK_AGAIN = f"{{ sleep 20; {_ASK}; }}"
 _WATCH = (  # Kubernetes takes $$ for $
-    f"{{ (while sleep 60; do {_ASK} || {{ sleep 20; {_ASK}; }} || break; done;"
+    f"{{ (while sleep 60; do {_ASK} || {_ASK_AGAIN} || {_ASK_AGAIN} || break; done;"
     " echo 'munged leaves questions open: its container starts again.' >&2; kill -KILL $$$$) & }"
 )
-"""Part of the command that asks munged once a minute and ends it, the container's first program, after two questions
-without a credential: at most 100 s after it stopped. A probe takes up to 132 s, and four programs and a dozen threads
-a question on every node, where this takes three programs."""
+"""Part of the command that asks munged once a minute and ends it, the container's first program, after three questions
+in a row without a credential: at most 130 s after it stopped, and never for one slow answer of a busy machine. A probe
+would start four programs and a dozen threads for a question on every node, where this takes three programs."""
 
 
 def hardened(
