@@ -102,12 +102,15 @@ class NodesReadyProvider(LiveProvider):
     def _reconciliation(self, props: Mapping[str, Any], inputs: NodesReadyInputs, slurm: SlurmClient) -> Reconciliation:
         kube, clock = self.kube(props), MachineClock()
         tolerated = inputs.max_unready.of(inputs.replicas)
-        registration = Registration(kube, inputs, inputs.node_set, inputs.replicas, slurm, report, clock)
+        context = DrainContext.at(kube, inputs, report, clock, slurm)
+        registration = Registration(
+            kube, inputs, inputs.node_set, inputs.replicas, slurm, report, clock, context.keep_alone
+        )
         return Reconciliation(
             registration,
             RollingUpdate(
                 registration,
-                Draining(DrainContext.at(kube, inputs, report, clock, slurm)),
+                Draining(context),
                 policy_of(inputs.cluster, inputs.policy),
                 inputs.rolling_update.max_unavailable,
                 inputs.timeout_seconds,

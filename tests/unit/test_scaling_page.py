@@ -13,7 +13,7 @@ from soperator_pulumi.operations.nodes.rolling_update_text import progress as ro
 from soperator_pulumi.operations.nodes.undrain import continue_or_undo
 from soperator_pulumi.slurm.drain.lowered_memory import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan, Waiting, plan
-from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress
+from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress, time_left
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
@@ -113,7 +113,7 @@ def recreating() -> str:
     hands = {"draining": frozenset(gpu(7)), "joining": frozenset(gpu(40))}
     recreation = a_renewal([], new, [job], size=100, max_unavailable=2, **hands)
     waiting = Plan(waiting={"gpu-7": Waiting("held by job 4711", (job,), job.ends_at)})
-    return f"gpu: {rolling_progress(recreation, waiting, NOW, zone=UTC)}"
+    return f"gpu: {rolling_progress(recreation, waiting, NOW, time_left(DrainSpec(), 20 * 60), zone=UTC)}"
 
 
 def interrupted() -> str:

@@ -94,6 +94,15 @@ class DrainRun:
     def _leaving(self) -> list[DrainRequest]:
         return [node_set for batch in self._batches for node_set in batch.leaving]
 
+    def waited_seconds(self, planned: Plan) -> float:
+        """Return the time since the drain of the node that has been waited for longest; 0 if none is."""
+        waiting = [
+            batch.began
+            for batch in self._batches
+            if any(name in planned.waiting for node_set in batch.leaving for name in node_set.names)
+        ]
+        return self._context.clock.now() - min(waiting) if waiting else 0.0
+
     def add(self, leaving: DrainRequest) -> None:
         """Drain further nodes from the next look on; the time of their policy begins now."""
         self._batches.append(DrainBatch((leaving,), self._context.clock.now()))

@@ -78,6 +78,8 @@ class Registration:
     slurm: SlurmClient
     show: Report
     clock: Clock
+    keep_alone: Callable[[], None] = lambda: None
+    """Called in a wait for Kubernetes: renews the cluster's Lease if it is held. Default: there is none."""
 
     def report(self, text: str) -> None:
         """Report a line about the node set."""
@@ -211,6 +213,7 @@ class Registration:
             live = LiveNodeSet.read(self.kube, self.ref, self.node_set)
             if _observed(live) or not waits:
                 break
+            self.keep_alone()
         return live
 
     def _why_no_answer(self, error: SoperatorError) -> str:

@@ -31,6 +31,7 @@ from soperator_pulumi.operations.progress import report_pause_seconds, saying, u
 from soperator_pulumi.slurm.drain.formatting import span
 from soperator_pulumi.slurm.drain.lowered_memory import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan
+from soperator_pulumi.slurm.drain.plan_text import time_left
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
@@ -92,6 +93,7 @@ class RollingUpdate:
             held = self.held(status)
             if not held:
                 return status
+            self.draining.context.keep_alone()
             try:
                 back = self.draining.undrain(held, OVER_WHEN_JOINED)
             except (SlurmError, TransportError) as error:
@@ -342,6 +344,7 @@ class _Run:
             self._registration.report(f"recreates {compress(in_order(recreated))}")
         for name in in_order(recreated):
             unless_cancelled()
+            self._update.draining.context.keep_alone()
             if name in self._took_jobs:
                 self._joining[name] = self._clock.now()
             self._registration.kube.delete(status.live.pods[name].path)
@@ -372,7 +375,8 @@ class _Run:
         if now - self._reported[1] < pause:
             return
         self._reported = (state, now)
-        self._registration.report(progress(recreation, planned, self._clock.wall()))
+        left = time_left(self._update.policy, self._drain_run.waited_seconds(planned))
+        self._registration.report(progress(recreation, planned, self._clock.wall(), left))
         slow = [name for name, since in self._joining.items() if now - since >= _EXPLAINED_SECONDS]
         for line in self._registration.reasons(recreation.status, slow):
             self._registration.show(f"  {line}")

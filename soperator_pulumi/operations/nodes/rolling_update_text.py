@@ -22,23 +22,24 @@ def order(recreation: Recreation, names: Sequence[str]) -> str:
     return f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {shown}{more}."
 
 
-def progress(recreation: Recreation, plan: Plan, now: float, zone: tzinfo | None = None) -> str:
+def progress(recreation: Recreation, plan: Plan, now: float, left: str, zone: tzinfo | None = None) -> str:
     """Return the nodes that are recreated and drained now, what the latter wait for, and how to continue and undo.
 
     Args:
         recreation: The node set.
         plan: Last plan of the nodes that are drained.
         now: Time in seconds since 1970.
+        left: Time left for the jobs of the first drained node, in words; empty without a limit.
         zone: Time zone of the output; None for that of the machine.
     """
     size, joining = len(recreation.status.names), in_order(recreation.joining)
     draining = in_order(recreation.draining & plan.waiting.keys())
-    left = len(recreation.outdated) - len(recreation.draining)
+    nodes_left, time = len(recreation.outdated) - len(recreation.draining), f" ({left})" if left else ""
     parts = [
         f"{size - len({*recreation.outdated, *joining})} of {size} nodes have the new pods",
         f"recreates {compress(joining)}" if joining else "",
-        f"drains {compress(draining)}: {'; '.join(waited_for(plan, draining, now, zone))}" if draining else "",
-        f"{left} left" if left else "",
-        "waits for idle nodes (rolling_update.idle_wait)" if left and recreation.only_idle else "",
+        f"drains {compress(draining)}{time}: {'; '.join(waited_for(plan, draining, now, zone))}" if draining else "",
+        f"{nodes_left} left" if nodes_left else "",
+        "waits for idle nodes (rolling_update.idle_wait)" if nodes_left and recreation.only_idle else "",
     ]
     return f"{'; '.join(filter(None, parts))}. {continue_or_undo(Operation.ROLLING_UPDATE, [])}"

@@ -252,7 +252,7 @@ def _table(groups: Sequence[_Group], *, indent: int) -> Iterator[str]:
 def _progress(plan: Plan, leaving: DrainRequest, now: float, elapsed_seconds: float, zone: tzinfo | None) -> str:
     waiting = [name for name in leaving.names if name in plan.waiting]
     free = f"{len(leaving.names) - len(waiting)} of {counted(len(leaving.names), 'node')} free"
-    parts = [free, *waited_for(plan, waiting, now, zone), _left(leaving.policy, elapsed_seconds)]
+    parts = [free, *waited_for(plan, waiting, now, zone), time_left(leaving.policy, elapsed_seconds)]
     return "; ".join(part for part in parts if part)
 
 
@@ -282,8 +282,13 @@ def _end(job: Job) -> float:
     return float("inf") if job.ends_at is None else job.ends_at
 
 
-def _left(policy: DrainSpec, elapsed_seconds: float) -> str:
-    """Return the time left until the policy acts, and its action."""
+def time_left(policy: DrainSpec, elapsed_seconds: float) -> str:
+    """Return the time left until the policy acts, in words; empty if it doesn't wait.
+
+    Args:
+        policy: The policy.
+        elapsed_seconds: Seconds since the drain.
+    """
     if not policy.wait:
         return ""
     timeout = policy.timeout.total_seconds()

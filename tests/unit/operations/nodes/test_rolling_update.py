@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator_pulumi.errors import DrainError, KubernetesError, NotReadyError, RunCancelledError
-from soperator_pulumi.operations.nodes.lease import LEASE
+from soperator_pulumi.kube.verbs import Json
+from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE
 from soperator_pulumi.operations.progress import CANCELLED
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.objects import LEASES, KilledError
-from tests.fakes.workers import OWNER, Pod
+from tests.fakes.workers import OWNER, Pod, Set
 from tests.soak import times
 from tests.unit.lifecycle.model import Model, a_model
 
@@ -334,12 +335,69 @@ def test_progress_tells_what_is_drained_for_which_job_until_when_and_what_is_lef
     reported = model.up(3, template="b")
     assert any(
         re.fullmatch(
-            r"gpu: 1 of 3 nodes have the new pods; drains gpu-1: gpu-1 job 3 \(alice, job3\) ends by \d\d:\d\d, "
+            r"gpu: 1 of 3 nodes have the new pods; drains gpu-1 \((2 h|1 h 5\d min) left\): "
+            r"gpu-1 job 3 \(alice, job3\) ends by \d\d:\d\d, "
             r"gpu-1 job 4 \(alice, job4\) ends by \d\d:\d\d; 1 left\. If interrupted, the drains stay: .*",
             line,
         )
         for line in reported
     ), reported
+
+
+def without_renewal(model: Model) -> list[float]:
+    """Note from now on how long ago the Lease was renewed, whenever a run that holds it has waited."""
+    noted: list[float] = []
+    world, renewed_at = model.world, model.world.time
+    merge, sleep = world.kubernetes.merge, world.sleep
+
+    def merge_noted(path: str, body: Json) -> Json | None:
+        nonlocal renewed_at
+        if path.endswith(f"/{LEASE}"):
+            renewed_at = world.time
+        return merge(path, body)
+
+    def sleep_noted(seconds: float) -> None:
+        sleep(seconds)
+        if world.kubernetes.objects.get(f"{LEASES}/{LEASE}", {}).get("spec", {}).get("holderIdentity"):
+            noted.append(world.time - renewed_at)
+
+    world.kubernetes.merge = merge_noted  # type: ignore[method-assign]
+    world.sleep = sleep_noted  # type: ignore[method-assign]
+    return noted
+
+
+def test_the_lease_is_renewed_while_kubernetes_does_not_observe_a_change(model: Model) -> None:
+    usual, world = model.world.kubernetes._set, model.world
+    begun: list[float] = []
+
+    def late(owner: Set) -> Json:
+        body = usual(owner)
+        if body["status"]["readyReplicas"] < 3:
+            begun.append(world.time)
+        if begun and world.time < begun[0] + 50:
+            body["status"]["observedGeneration"] = 0
+        return body
+
+    world.kubernetes._set = late  # type: ignore[method-assign]
+    noted = without_renewal(model)
+    model.up(3, template="b")
+    assert world.time > begun[0] + 50
+    assert max(noted) <= DURATION_SECONDS
+
+
+def test_the_lease_is_renewed_while_slurmctld_undrains_nothing(model: Model) -> None:
+    usual, world = model.world.programs.run, model.world
+
+    def refuse(command: Sequence[str]) -> Answer:
+        if "state=undrain" in command and world.time < 100:
+            return Answer(1, "", "slurm_update error: Unexpected message received")
+        return usual(command)
+
+    world.programs.run = refuse  # type: ignore[method-assign]
+    noted = without_renewal(model)
+    model.up(3, template="b")
+    assert world.time > 100
+    assert max(noted) <= DURATION_SECONDS
 
 
 def test_a_template_that_does_not_work_takes_no_more_nodes_than_allowed(model: Model) -> None:
