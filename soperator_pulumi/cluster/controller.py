@@ -26,7 +26,7 @@ from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.slurm_conf import CONNECTIONS
+from soperator_pulumi.spec.slurm_parameters import CONNECTIONS
 
 SLURM_FILES = "/etc/slurm-config"
 

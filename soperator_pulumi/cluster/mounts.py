@@ -175,8 +175,8 @@ def login_memory_mib(resources: PodResources) -> int:
 def spool_mib(node_set: NodeSetSpec) -> int:
     """Return the size of slurmd's spool in MiB: 1 GiB, and the script of a job for every CPU twice.
 
-    Root alone writes there: scripts, of 4 MiB at most unless `max_script_size` says otherwise, of running and of
-    suspended jobs (`max_script_size`, `SlurmdSpoolDir` and `PreemptMode=SUSPEND` in slurm.conf(5)).
+    Root alone writes there: scripts, of 4 MiB at most (`slurm.max_script_kib`), of running and of suspended jobs
+    (`SlurmdSpoolDir` and `PreemptMode=SUSPEND` in slurm.conf(5)).
     """
     return _MIB_PER_GIB + 2 * 4 * node_set.cpus
 

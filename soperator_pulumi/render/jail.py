@@ -110,7 +110,9 @@ def job_submit_lua(spec: ClusterSpec) -> str:
         f"local WRITABLE = {_list(path for path, read_only in shared if not read_only)}",
         f"local MAX_HOSTS = {spec.slurm.hosts_in_a_list}",
         f"local MAX_JOBS_PER_USER = {spec.slurm.max_jobs_per_user}",
+        f"local MAX_SCRIPT_KIB = {spec.slurm.max_script_kib}",
         f"local MAX_ENVIRONMENT_KIB = {spec.slurm.max_environment_kib}",
+        f"local MAX_ARGUMENTS_KIB = {min(spec.slurm.max_arguments_kib, spec.slurm.max_environment_kib)}",
         "",
         "\n".join(_SCRIPTS).removesuffix("\n"),
     )

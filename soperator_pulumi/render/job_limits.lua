@@ -101,21 +101,36 @@ end
 -- The image's slurmctld leaves this in the place of strings that are larger than the limit (bounded_environments.c).
 local TOO_LARGE = "SOPERATOR_TOO_LARGE"
 
-local function size_problem(name, bytes, advice)
-   return bytes and name .. ": " .. bytes .. " bytes. Allowed: " .. MAX_ENVIRONMENT_KIB * 1024
-      .. " (slurm.max_environment_kib). " .. advice
+local function size_problem(name, bytes, kib, setting, advice)
+   if tonumber(bytes or 0) > kib * 1024 then
+      return name .. ": " .. bytes .. " bytes. Allowed: " .. kib * 1024 .. " (slurm." .. setting .. "). " .. advice
+   end
+   return nil
 end
 
--- A problem of a job's environment or of its arguments, or nil. Only a batch job has an environment here.
-local function environment_problem(job_desc)
-   local variables = job_desc.script ~= nil and job_desc.environment or {}
-   local found = size_problem("environment", variables[TOO_LARGE], "Submit with less, as by --export=NONE.")
-   for _, field in ipairs({ "argv", "spank_job_env" }) do
-      for _, text in pairs(job_desc[field] or {}) do
-         found = found or size_problem(field, text:match("^" .. TOO_LARGE .. "=(%d+)$"), "Put the data into a file.")
+-- Bytes of strings as execve counts them, or those that the image's slurmctld has found.
+local function bytes_of(strings)
+   local sum = 0
+   for _, text in pairs(strings or {}) do
+      sum = sum + 8 + #text + 1
+      local found = text:match("^" .. TOO_LARGE .. "=(%d+)$")
+      if found then
+         return found
       end
    end
-   return found
+   return sum
+end
+
+-- A problem of what slurmctld keeps of a job until it has ended, or nil. Only a batch job has an environment here.
+local function kept_problem(job_desc)
+   local script = job_desc.script
+   local variables = script ~= nil and job_desc.environment or {}
+   return size_problem("script", script and #script, MAX_SCRIPT_KIB, "max_script_kib", "Put the data into a file.")
+      or size_problem("environment", variables[TOO_LARGE], MAX_ENVIRONMENT_KIB, "max_environment_kib",
+         "Submit with less, as by --export=NONE.")
+      or size_problem("argv", bytes_of(job_desc.argv), MAX_ARGUMENTS_KIB, "max_arguments_kib", "Put the data into a file.")
+      or size_problem("spank_job_env", bytes_of(job_desc.spank_job_env), MAX_ARGUMENTS_KIB, "max_arguments_kib",
+         "Put the data into a file.")
 end
 
 -- Jobs of a user that have not ended; each task of an array that waits is one.

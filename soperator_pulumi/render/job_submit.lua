@@ -137,7 +137,7 @@ function slurm_job_submit(job_desc, _, _)
          end
          return given
       end
-      return excess(value) or environment_problem(job_desc) or bundle_problem(value("container"))
+      return excess(value) or kept_problem(job_desc) or bundle_problem(value("container"))
          or problem(value, function() return true end) or one_too_many(job_desc)
    end)
 end

@@ -20,11 +20,6 @@ from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
-CONNECTIONS = 128
-"""Connections to slurmctld, of which the image ends the oldest one when there are more
-(images/bounds/bounded_connections.c). slurmctld looks at all for every new one: while a user makes 2,000 a second,
-others wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
-
 _CONNECTIONS = "conmgr_max_connections=4096"
 """Connections that slurmctld itself takes, by default 50, before it accepts no further one: 24.11 ends none that stays
 silent."""
@@ -170,6 +165,9 @@ def _fixed(spec: ClusterSpec, merged: Mapping[str, str]) -> list[str]:
 def _merged(spec: ClusterSpec, extra: dict[str, str]) -> dict[str, str]:
     """Return the lists with entries of the package, and remove them from `extra`."""
     ours = {**_MERGED, **hook_flags(spec), **communication_lines(spec)}
+    sizes = {"max_script_size": spec.slurm.max_script_kib, "max_submit_line_size": spec.slurm.max_arguments_kib}
+    bounds = [f"{name}={kib * 1024}" for name, kib in sizes.items()]
+    ours["SchedulerParameters"] = ",".join(filter(None, [ours.get("SchedulerParameters"), *bounds]))
     if any(_is_smaller(node_set) for node_set in spec.node_sets):
         # Slurm schedules by the spec. The machine may be smaller.
         ours["SlurmdParameters"] = "config_overrides"

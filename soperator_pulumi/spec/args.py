@@ -44,9 +44,15 @@ class SlurmArgs(TypedDict, total=False):
     max_jobs_per_user: int
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user prevents others from submitting."""
+    max_script_kib: int
+    """Size of a batch job's script in KiB. Default: 256. With `max_environment_kib` and `max_jobs_per_user`, one user
+    fills at most 4 GiB of `storage.state`."""
     max_environment_kib: int
-    """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
-    half of what Linux gives a program."""
+    """Size of a batch job's environment in KiB, as a program gets it. Default: 512, a quarter of what Linux gives a
+    program."""
+    max_arguments_kib: int
+    """Size in KiB of a batch job's arguments, and of the command line that submits a job or starts a step. slurmctld
+    keeps both in memory. At most `max_environment_kib` counts. Default: 128."""
     extra: Mapping[str, str | float]
     """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
     on which the cluster is built are refused."""

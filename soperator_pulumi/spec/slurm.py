@@ -16,6 +16,11 @@ _HOSTS_IN_A_LIST = 4096
 """Smallest limit for the hosts in a list, for small clusters too: every task of an arbitrary layout (srun -m) is a host
 there. Expanding them costs slurmctld some 0.3 s (7.7 s for 100,000, measured with 24.11)."""
 
+_LARGEST_SCRIPT_KIB = 4096
+"""slurmd's spool has room for scripts of this size."""
+
+_LARGEST_COMMAND_KIB = 1024
+
 
 class Constrain(StrEnum):
     """Enforcement of jobs' CPU and memory limits."""
@@ -42,9 +47,15 @@ class SlurmSpec(Model):
     max_jobs_per_user: Annotated[int, whole(1)] = 5000
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user prevents others from submitting."""
-    max_environment_kib: Annotated[int, whole(16)] = 1024
-    """Size of a batch job's environment in KiB, as a program gets it; its arguments may have as much. Default: 1 MiB,
-    half of what Linux gives a program."""
+    max_script_kib: Annotated[int, whole(16, _LARGEST_SCRIPT_KIB, why="Slurm's own default.")] = 256
+    """Size of a batch job's script in KiB. Default: 256. With `max_environment_kib` and `max_jobs_per_user`, one user
+    fills at most 4 GiB of `storage.state`."""
+    max_environment_kib: Annotated[int, whole(16)] = 512
+    """Size of a batch job's environment in KiB, as a program gets it. Default: 512, a quarter of what Linux gives a
+    program."""
+    max_arguments_kib: Annotated[int, whole(16, _LARGEST_COMMAND_KIB, why="Slurm's own default.")] = 128
+    """Size in KiB of a batch job's arguments, and of the command line that submits a job or starts a step. slurmctld
+    keeps both in memory. At most `max_environment_kib` counts. Default: 128."""
     extra: SlurmConfExtra = Field(default_factory=dict)
     """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
     on which the cluster is built are refused."""

@@ -206,13 +206,30 @@ OWNED_PARAMETERS = _reasons(
 )
 """Parameters that `slurm.extra` may not set, in lower case, with the reason."""
 
+CONNECTIONS = 128
+"""Connections to slurmctld, of which the image ends the oldest one when there are more
+(images/bounds/bounded_connections.c). slurmctld looks at all for every new one: while a user makes 2,000 a second,
+others wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
+
 FORBIDDEN_ENTRIES = {
     "launchparameters": {
         "disable_send_gids": "nodes do not know users that were added inside the jail, and would refuse their jobs"
     },
     "prologflags": {"x11": _X11},
+    "schedulerparameters": {
+        "max_script_size": "is managed: set slurm.max_script_kib",
+        "max_submit_line_size": "is managed: set slurm.max_arguments_kib",
+    },
 }
 """Entries that a list in `slurm.extra` may not have, in lower case, with the reason."""
+
+_ACCEPTS_ALL = (
+    f"with more than {CONNECTIONS} connections, the controller ends the oldest ones. If slurmctld stops accepting "
+    "before that, one user's idle connections keep everyone else out"
+)
+
+SMALLEST_ENTRIES = {"slurmctldparameters": {"conmgr_max_connections": (CONNECTIONS + 1, _ACCEPTS_ALL)}}
+"""Smallest numbers of entries of a list in `slurm.extra`, in lower case, with the reason."""
 
 OWNED_PARTITION_OPTIONS = _reasons(
     {

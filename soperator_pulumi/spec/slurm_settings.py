@@ -17,6 +17,7 @@ from soperator_pulumi.spec.slurm_parameters import (
     OWNED_PARTITION_OPTIONS,
     PARAMETERS,
     PARTITION_OPTIONS,
+    SMALLEST_ENTRIES,
     Kind,
 )
 from soperator_pulumi.spec.validation.base import refused_parts, refused_quietly
@@ -79,11 +80,15 @@ def _value_problem(value: object, kind: Kind) -> str | None:
 
 def _entry_problem(name: str, value: object) -> str | None:
     """Return the problem of an entry in a comma-separated list; None if there is none."""
-    forbidden = FORBIDDEN_ENTRIES.get(name, {})
+    forbidden, smallest = FORBIDDEN_ENTRIES.get(name, {}), SMALLEST_ENTRIES.get(name, {})
     for entry in str(value).split(","):
-        word = entry.partition("=")[0].strip().lower()
+        word, _, given = (part.strip() for part in entry.lower().partition("="))
         if word in forbidden:
             return f"has the entry {word}, which {forbidden[word]}. Remove that entry."
+        if word in smallest:
+            least, reason = smallest[word]
+            if not re.fullmatch(r"[0-9]{1,9}", given) or int(given) < least:
+                return f"has the entry {word}, which needs a whole number of at least {least}: {reason}."
     return None
 
 

@@ -31,7 +31,25 @@ def test_a_job_with_an_environment_over_the_limit_is_refused_in_words(slurm: Slu
     told = slurm.ssh(f"{large}; sbatch -H -o /dev/null --wrap true 2>&1 || true").stdout
 
     assert "environment: 12" in told
-    assert "Allowed: 1048576 (slurm.max_environment_kib)" in told
+    assert "Allowed: 524288 (slurm.max_environment_kib)" in told
+
+
+def test_a_script_over_the_limit_is_refused_in_words(slurm: Slurm) -> None:
+    script = "(echo '#!/bin/sh'; head -c 300000 /dev/zero | tr '\\0' '#')"
+    told = slurm.ssh(f"{script} | sbatch -H -o /dev/null 2>&1 || true").stdout
+    assert "Allowed: 262144 (slurm.max_script_kib)" in told
+
+
+def test_a_step_with_a_long_name_is_refused(slurm: Slurm) -> None:
+    step = "srun --overlap --job-name=$(printf %01025d 0) true 2>&1"
+    told = slurm.ssh(f"srun -N1 sh -c '{step} || true'").stdout
+    assert "too long" in told
+
+
+def test_a_step_with_arguments_over_the_limit_is_refused(slurm: Slurm) -> None:
+    step = "srun --overlap true $(printf %070000d 0) $(printf %070000d 0) 2>&1"
+    told = slurm.ssh(f"srun -N1 sh -c '{step} || true'").stdout
+    assert "too long" in told
 
 
 def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slurm) -> None:

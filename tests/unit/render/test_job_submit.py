@@ -265,14 +265,39 @@ def test_a_list_of_more_nodes_than_the_cluster_can_have_is_refused(
     assert slurmctld.modify({"work_dir": "/home/alice"}, **{field: nodes}) == told
 
 
-@pytest.mark.parametrize("field", ["environment", "argv", "spank_job_env"])
-def test_an_environment_that_the_image_has_found_too_large_is_refused_in_words(field: str) -> None:
-    slurmctld = Slurmctld(a_spec(slurm={"max_environment_kib": 512}))
+@pytest.mark.parametrize(
+    ("field", "setting"),
+    [
+        ("environment", "max_environment_kib"),
+        ("argv", "max_arguments_kib"),
+        ("spank_job_env", "max_arguments_kib"),
+    ],
+)
+def test_strings_that_the_image_has_found_too_large_are_refused_in_words(field: str, setting: str) -> None:
+    slurmctld = Slurmctld(a_spec(slurm={"max_environment_kib": 64}))
     found = {"SOPERATOR_TOO_LARGE": "600000"} if field == "environment" else {0: "SOPERATOR_TOO_LARGE=600000"}
     told = slurmctld.submit(**a_batch_job(**{field: slurmctld.lua.table_from(found)}))
 
     assert told is not None
-    assert told.startswith(f"{field}: 600000 bytes. Allowed: 524288 (slurm.max_environment_kib). ")
+    assert told.startswith(f"{field}: 600000 bytes. Allowed: 65536 (slurm.{setting}). ")
+
+
+@pytest.mark.parametrize("field", ["argv", "spank_job_env"])
+def test_arguments_that_slurmctld_would_keep_are_bounded_by_their_sum(slurmctld: Slurmctld, field: str) -> None:
+    def told(count: int) -> str | None:
+        strings = slurmctld.lua.table_from(dict.fromkeys(range(count), "x" * 1015))
+        return slurmctld.submit(**a_batch_job(**{field: strings}))
+
+    assert told(128) is None
+    assert str(told(129)).startswith(f"{field}: 132096 bytes. Allowed: 131072 (slurm.max_arguments_kib). ")
+
+
+def test_a_script_over_the_limit_is_refused_in_words(slurmctld: Slurmctld) -> None:
+    allowed = 256 * 1024
+    assert slurmctld.submit(**a_batch_job(script="x" * allowed)) is None
+    assert slurmctld.submit(**a_batch_job(script="x" * (allowed + 1))) == (
+        "script: 262145 bytes. Allowed: 262144 (slurm.max_script_kib). Put the data into a file."
+    )
 
 
 def test_environments_and_arguments_of_other_jobs_are_accepted(slurmctld: Slurmctld) -> None:

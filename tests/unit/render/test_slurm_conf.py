@@ -246,13 +246,25 @@ def test_the_users_entries_of_a_list_are_added_to_ours() -> None:
     assert entries.count("enable_configless") == 1
 
 
-def test_the_users_bounds_of_slurmctld_are_in_force_in_place_of_ours() -> None:
+def test_the_users_number_of_connections_is_in_force_in_place_of_the_default() -> None:
     """slurmctld takes the last entry of a name."""
-    extra = {"SlurmctldParameters": "conmgr_max_connections=64"}
+    extra = {"SlurmctldParameters": "conmgr_max_connections=512"}
     parameters = parse_conf(slurm_conf(a_spec(slurm={"extra": extra}))).parameters
     entries = parameters["SlurmctldParameters"].split(",")
     bounds = [entry for entry in entries if entry.startswith("conmgr_max_connections=")]
-    assert bounds[-1] == "conmgr_max_connections=64"
+    assert bounds[-1] == "conmgr_max_connections=512"
+
+
+def test_slurmctld_bounds_scripts_and_command_lines_next_to_the_users_entries_and_those_of_hooks() -> None:
+    slurm = {"max_script_kib": 512, "max_arguments_kib": 64, "extra": {"SchedulerParameters": "bf_continue"}}
+    hooks = {"prolog": {"mount": {"script": "true"}}}
+    parameters = parse_conf(slurm_conf(a_spec(slurm=slurm, hooks=hooks))).parameters
+    assert parameters["SchedulerParameters"].split(",") == [
+        "nohold_on_prolog_fail",
+        "max_script_size=524288",
+        "max_submit_line_size=65536",
+        "bf_continue",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,8 @@ MUTATIONS: list[Mutation] = [
     *_set("counts", "node_sets[0]", "replicas", -1, 2.5, "3", True, None, float("nan"), float("inf")),
     *_set("counts", "node_sets[0]", "replicas", 70_000, problem="node_sets"),
     *_set("counts", "slurm", "max_nodes", 0, 65_537, "64", 1.5),
+    *_set("counts", "slurm", "max_script_kib", 15, 4097, "64"),
+    *_set("counts", "slurm", "max_arguments_kib", 15, 1025, "64"),
     *_set("set 0", "node_sets[0]", "cpus", 0, "4", 1.5, True, 65_534, None),
     *_set("set 0", "node_sets[0]", "sockets", 0, "2", 1.5, 1025),
     *_set("set 0", "node_sets[0]", "cores_per_socket", 0, True),

@@ -70,6 +70,9 @@ def test_a_name_that_slurm_does_not_know_is_refused(name: str) -> None:
         ("X11Parameters", "home_xauthority", "runs xauth as the user outside the jail. Remove it."),
         ("PrologFlags", "Alloc,x11", "has the entry x11, which is not supported: for X11 forwarding slurmd runs xauth"),
         ("prologflags", "X11", "has the entry x11"),
+        ("SchedulerParameters", "defer,max_script_size=1", "set slurm.max_script_kib. Remove that entry"),
+        ("SlurmctldParameters", "conmgr_max_connections=128", "needs a whole number of at least 129"),
+        ("SlurmctldParameters", "CONMGR_MAX_CONNECTIONS = many", "needs a whole number of at least 129"),
         ("LaunchParameters", "mem_sort, disable_send_gids", "do not know users that were added inside the jail"),
     ],
 )
