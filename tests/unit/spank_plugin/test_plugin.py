@@ -1,4 +1,4 @@
-"""The plugin's C tests, its fuzzer and its static analysis: built with the machine's compiler and run as root."""
+"""The plugin's C tests, its fuzzers and its static analysis: built with the machine's compiler and run as root."""
 
 import hashlib
 import os
@@ -15,6 +15,7 @@ from tools.paths import ROOT, cache_dir
 
 SOURCES = ROOT / "spank-plugin"
 PROGRAMS = sorted(path.stem for path in (SOURCES / "tests").glob("test_*.c"))
+FUZZERS = sorted(path.stem for path in (SOURCES / "tests").glob("fuzz_*.c"))
 FUZZ_SECONDS = times(1, 60)
 BUILD_SECONDS = 300
 RUN_SECONDS = 120
@@ -66,9 +67,10 @@ def test_the_plugins_logic_holds_under_the_sanitizers(made: Path, program: str) 
     assert "ok " in run(made / "tests" / program)
 
 
-def test_no_line_of_plugstack_conf_breaks_the_parser(made: Path) -> None:
+@pytest.mark.parametrize("fuzzer", FUZZERS)
+def test_no_line_breaks_a_parser(made: Path, fuzzer: str) -> None:
     seed = str(int.from_bytes(os.urandom(3)))
-    assert f"seed {seed}" in run(made / "tests" / "fuzz_config", str(FUZZ_SECONDS), seed)
+    assert f"seed {seed}" in run(made / "tests" / fuzzer, str(FUZZ_SECONDS), seed)
 
 
 def test_the_compiler_finds_nothing_in_the_sources(tools: Toolchain) -> None:
