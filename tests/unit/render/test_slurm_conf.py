@@ -20,7 +20,7 @@ from soperator_pulumi.spec.slurm import Constrain, SlurmSpec
 from soperator_pulumi.spec.slurm_parameters import PARAMETERS, PARTITION_OPTIONS
 from tests.strategies import Data, a_spec, cluster_data, cluster_specs
 
-MERGED = {"SlurmctldParameters", "SlurmdParameters", "JobSubmitPlugins"}
+MERGED = {"SchedulerParameters", "SlurmctldParameters", "SlurmdParameters", "JobSubmitPlugins"}
 
 
 @given(cluster_specs())
