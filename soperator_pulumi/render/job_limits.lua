@@ -102,7 +102,7 @@ end
 local TOO_LARGE = "SOPERATOR_TOO_LARGE"
 
 local function size_problem(name, bytes, kib, setting, advice)
-   if tonumber(bytes or 0) > kib * 1024 then
+   if (tonumber(bytes) or 0) > kib * 1024 then
       return name .. ": " .. bytes .. " bytes. Allowed: " .. kib * 1024 .. " (slurm." .. setting .. "). " .. advice
    end
    return nil
