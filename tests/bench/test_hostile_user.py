@@ -103,7 +103,10 @@ def attacked(slurm: Slurm, command: str) -> Iterator[None]:
         assert session.stdout
         session.stdin.write(f"{attack}\n")
         session.stdin.flush()
-        assert session.stdout.readline() == "begun\n"
+        said: list[str] = []
+        while said[-1:] not in (["begun\n"], [""]):  # srun says that it waits for the node
+            said.append(session.stdout.readline())
+        assert said[-1], "".join(said)
         try:
             yield
         finally:
