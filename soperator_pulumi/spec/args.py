@@ -51,8 +51,9 @@ class SlurmArgs(TypedDict, total=False):
     """Size of a batch job's environment in KiB, as a program gets it. Default: 512, a quarter of what Linux gives a
     program."""
     max_arguments_kib: int
-    """Size in KiB of a batch job's arguments, and of the command line that submits a job or starts a step. slurmctld
-    keeps both in memory. At most `max_environment_kib` counts. Default: 128."""
+    """Size in KiB of a batch job's arguments, of its variables for plugins (SPANK), and of the command line that
+    submits a job or starts a step. slurmctld keeps them in memory. At most `max_environment_kib` counts. Default:
+    128."""
     extra: Mapping[str, str | float]
     """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
     on which the cluster is built are refused."""

@@ -54,8 +54,9 @@ class SlurmSpec(Model):
     """Size of a batch job's environment in KiB, as a program gets it. Default: 512, a quarter of what Linux gives a
     program."""
     max_arguments_kib: Annotated[int, whole(16, _LARGEST_COMMAND_KIB, why="Slurm's own default.")] = 128
-    """Size in KiB of a batch job's arguments, and of the command line that submits a job or starts a step. slurmctld
-    keeps both in memory. At most `max_environment_kib` counts. Default: 128."""
+    """Size in KiB of a batch job's arguments, of its variables for plugins (SPANK), and of the command line that
+    submits a job or starts a step. slurmctld keeps them in memory. At most `max_environment_kib` counts. Default:
+    128."""
     extra: SlurmConfExtra = Field(default_factory=dict)
     """Further parameters of slurm.conf, checked against Slurm's own. They replace this project's defaults. Parameters
     on which the cluster is built are refused."""
