@@ -53,20 +53,57 @@ static int make_workshop(const struct container_view *view, struct failure *fail
     return result;
 }
 
-/* The image's root. A process of the user's in /proc has a folder of the user's, too, which is no tree of files. */
-static int open_tree_of_image(const struct container_view *view, struct failure *failure)
+/* By the mount: the tree of a named container can be on the volume of the mounts in it. */
+static bool is_elsewhere(int root, int found)
+{
+    struct statx of_root, of_found;
+
+    return statx(root, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_root) < 0 ||
+           statx(found, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_found) < 0 || of_root.stx_mnt_id != of_found.stx_mnt_id;
+}
+
+static bool has_published(const struct jail_config *config)
+{
+    for (size_t i = 0; i < config->bind_count; i++)
+        if (strcmp(config->binds[i].path, PUBLISHED_IMAGES) == 0)
+            return config->binds[i].read_only;
+    return false;
+}
+
+/* True for a folder of root's in the store of the admin, which no user can write to. */
+static bool is_published(const struct jail_config *config, int jail, int folder)
+{
+    struct stat status;
+    int store = has_published(config) ? open_in_root(jail, PUBLISHED_IMAGES) : -1;
+    bool published;
+
+    if (store < 0)
+        return false;
+    published = fstat(folder, &status) == 0 && status.st_uid == 0 && !is_elsewhere(store, folder);
+    close(store);
+    return published;
+}
+
+/* True for a folder of the user's. A process of the user's in /proc has such a folder, too, which is no tree of files. */
+static bool is_own(const struct person *person, int folder)
 {
     struct stat status;
     struct statfs system;
-    int jail = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int tree = jail < 0 ? -1 : open_in_root(jail, view->tree);
 
-    if (jail >= 0)
-        close(jail);
+    return fstat(folder, &status) == 0 && status.st_uid == person->user && fstatfs(folder, &system) == 0 &&
+           system.f_type != PROC_SUPER_MAGIC;
+}
+
+/* The image's root: the user's, or the admin's, over which there has to be a layer. */
+static int open_tree_of_image(const struct container_view *view, int jail, bool *published, struct failure *failure)
+{
+    struct stat status;
+    int tree = open_in_root(jail, view->tree);
+
     if (tree < 0)
         return fail(failure, "open the image's tree", view->tree);
-    if (fstat(tree, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == view->person->user &&
-        fstatfs(tree, &system) == 0 && system.f_type != PROC_SUPER_MAGIC)
+    *published = !view->keep && is_published(view->config, jail, tree);
+    if (fstat(tree, &status) == 0 && S_ISDIR(status.st_mode) && (*published || is_own(view->person, tree)))
         return tree;
     close(tree);
     return fail_with(failure, FAILURE_JOB, "%s is no folder of the user's", view->tree);
@@ -105,8 +142,11 @@ static int place_root(int mount, struct failure *failure)
     return -1;
 }
 
-/* The tree with the layer over it. With the user's rights: the overlay has for good those of who mounts it. */
-static int mount_layers(int tree, struct failure *failure)
+/*
+ * The tree with the layer over it. With the user's rights: the overlay has for good those of who mounts it. A file of a
+ * published image that the user changes is copied into the layer as root's, as it is in the image.
+ */
+static int mount_layers(int tree, bool published, struct failure *failure)
 {
     char lower[32];
     const char *const options[] = {"lowerdir", lower, "upperdir", WORKSHOP "/upper", "workdir", WORKSHOP "/work",
@@ -116,11 +156,11 @@ static int mount_layers(int tree, struct failure *failure)
     snprintf(lower, sizeof(lower), "/proc/self/fd/%d", tree);
     if (mkdir(WORKSHOP "/upper", 0755) < 0 || mkdir(WORKSHOP "/work", 0700) < 0)
         return fail(failure, "make folders in", WORKSHOP);
-    if (person_override(true, failure) < 0)
+    if (person_override(published ? PERSON_MODES_AND_OWNERS : PERSON_MODES, failure) < 0)
         return -1;
     if ((mount = mounts_new("overlay", options, HARMLESS)) < 0)
         return fail(failure, "mount over the image's tree", "a layer for changes");
-    if (person_override(false, failure) < 0) {
+    if (person_override(PERSON_NOTHING, failure) < 0) {
         close(mount);
         return -1;
     }
@@ -242,15 +282,6 @@ static int mount_wanted(int root, int jail, const struct container_mount *wanted
     return result;
 }
 
-/* By the mount: the tree of a named container can be on the volume of the mounts in it. */
-static bool is_elsewhere(int root, int found)
-{
-    struct statx of_root, of_found;
-
-    return statx(root, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_root) < 0 ||
-           statx(found, "", AT_EMPTY_PATH, STATX_MNT_ID, &of_found) < 0 || of_root.stx_mnt_id != of_found.stx_mnt_id;
-}
-
 /* True if there is nothing at a path, and what is made there is made in a mount: in files that are not the container's. */
 static bool is_hidden(int root, const char *path)
 {
@@ -295,7 +326,10 @@ static bool is_of_run(const char *path)
     return strncmp(path, "/run/", strlen("/run/")) == 0;
 }
 
-/* The jail's submounts, in /run or elsewhere. Of homes the own one is shown, and only when that is wanted. */
+/*
+ * The jail's submounts, in /run or elsewhere, without the store of images. Of homes the own one is shown, and only when
+ * that is wanted.
+ */
 static int show_binds(int root, const struct container_view *view, bool of_run, struct failure *failure)
 {
     const struct jail_config *config = view->config;
@@ -303,7 +337,8 @@ static int show_binds(int root, const struct container_view *view, bool of_run, 
     for (size_t i = 0; i < config->bind_count; i++) {
         const char *path = config->binds[i].path;
 
-        if (strcmp(path, HOMES) != 0 && is_of_run(path) == of_run && show(root, path, failure) < 0)
+        if (strcmp(path, HOMES) != 0 && strcmp(path, PUBLISHED_IMAGES) != 0 && is_of_run(path) == of_run &&
+            show(root, path, failure) < 0)
             return -1;
     }
     return 0;
@@ -373,12 +408,13 @@ static int build(const struct container_view *view, struct failure *failure)
 {
     mode_t umask_before = umask(0022);
     int jail = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int tree = open_tree_of_image(view, failure);
-    int root = tree < 0 ? -1 : view->keep ? mount_tree(tree, failure) : mount_layers(tree, failure);
+    bool published = false;
+    int tree = jail < 0 ? fail(failure, "open", "the jail's view") : open_tree_of_image(view, jail, &published, failure);
+    int root = tree < 0 ? -1 : view->keep ? mount_tree(tree, failure) : mount_layers(tree, published, failure);
 
     if (tree >= 0)
         close(tree);
-    if (root >= 0 && (jail < 0 || mount_all(root, jail, view, failure) < 0 ||
+    if (root >= 0 && (mount_all(root, jail, view, failure) < 0 ||
                       (view->give && view->give(root, failure) < 0) ||
                       (view->container->read_only && close_layer(root, failure) < 0))) {
         close(root);

@@ -3,7 +3,7 @@
  *
  * It is made in a jail that has been entered, with the user's rights on files: whatever a path in an image leads to, and
  * whatever a user wants to be mounted, root lends its right to mount and nothing else. So the image's folders are the
- * user's own, and open to the user (umoci unpacks them so).
+ * user's own, and open to the user (umoci unpacks them so), or root's in the store of published images, and open to all.
  *
  *   /                      the tree, and over it a layer in memory, lost with the task; or the tree itself, if it is to keep
  *                          what tasks change: a named container. It is the user's, who may change it at any time
@@ -23,6 +23,9 @@
 #include "container.h"
 #include "failure.h"
 #include "person.h"
+
+/* The admin's store of images, if jobs may only read it (images/containers/container_images/published_images.py). */
+#define PUBLISHED_IMAGES "/var/lib/soperator/images"
 
 struct container_view {
     const struct jail_config *config;

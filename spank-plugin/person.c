@@ -18,17 +18,19 @@ int person_enter(const struct person *person, struct failure *failure)
     return 0;
 }
 
-int person_override(bool modes, struct failure *failure)
+int person_override(enum person_right right, struct failure *failure)
 {
+    static const __u32 LENT[] = {
+        [PERSON_NOTHING] = 0,
+        [PERSON_MODES] = 1U << CAP_DAC_OVERRIDE,
+        [PERSON_MODES_AND_OWNERS] = 1U << CAP_DAC_OVERRIDE | 1U << CAP_CHOWN | 1U << CAP_FOWNER,
+    };
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
 
     if (syscall(SYS_capget, &header, sets) < 0)
         return fail(failure, "read", "capabilities");
-    if (modes)
-        sets[0].effective |= 1U << CAP_DAC_OVERRIDE;
-    else
-        sets[0].effective &= ~(1U << CAP_DAC_OVERRIDE);
+    sets[0].effective = (sets[0].effective & ~LENT[PERSON_MODES_AND_OWNERS]) | LENT[right];
     return syscall(SYS_capset, &header, sets) < 0 ? fail(failure, "change", "capabilities") : 0;
 }
 

@@ -4,7 +4,6 @@
 #ifndef JAIL_PERSON_H
 #define JAIL_PERSON_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "failure.h"
@@ -23,11 +22,17 @@ struct person {
 /* Take the calling process's rights on files for the person's until person_leave; other capabilities stay. */
 int person_enter(const struct person *person, struct failure *failure);
 
+enum person_right {
+    PERSON_NOTHING,
+    PERSON_MODES,            /* pass over modes */
+    PERSON_MODES_AND_OWNERS, /* and give files away, and change those of others */
+};
+
 /*
- * Between both, let the process pass over modes, as the owner of an overlay has to: the kernel makes a folder for it that
- * has none. Who uses the overlay is still held to the modes of its files.
+ * Between both, lend the process a right, as the owner of an overlay has to have it: the kernel makes a folder for it that
+ * has no mode, and copies files with their owners. Who uses the overlay is still held to the modes of its files.
  */
-int person_override(bool modes, struct failure *failure);
+int person_override(enum person_right right, struct failure *failure);
 
 /* Have root's rights on files again, and no further group. */
 int person_leave(struct failure *failure);

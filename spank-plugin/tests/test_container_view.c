@@ -63,6 +63,22 @@ static void make(void)
     world_configure(&config, 3, ARGUMENTS);
 }
 
+/* In the admin's store: root's, and open to all. */
+#define PUBLISHED PUBLISHED_IMAGES "/image"
+
+static void make_published(const char *bind)
+{
+    const char *const arguments[] = {"bind=/home", "bind=/tmp", "containers=16", bind};
+
+    make();
+    CHECK(mkdir("/var/lib/soperator", 0755) == 0 && mkdir(PUBLISHED_IMAGES, 0755) == 0 && mkdir(PUBLISHED, 0755) == 0);
+    CHECK(chmod(PUBLISHED, 0777) == 0 && mkdir(PUBLISHED "/etc", 0777) == 0 && chmod(PUBLISHED "/etc", 0777) == 0);
+    world_write(PUBLISHED "/etc/name", "image");
+    world_write(PUBLISHED "/etc/passwd", "root:x:0:0::/:/bin/sh\n");
+    CHECK(chmod(PUBLISHED "/etc/name", 0666) == 0 && chmod(PUBLISHED "/etc/passwd", 0666) == 0);
+    world_configure(&config, bind ? 4 : 3, arguments);
+}
+
 static void want_mount(const char *source, const char *target, bool read_only)
 {
     container.mounts[container.mount_count++] =
@@ -246,6 +262,79 @@ TEST(the_user_has_a_name_in_an_image_that_has_none)
     enter();
     CHECK(world_holds("/etc/passwd", "root:x:0:0::/:/bin/sh\n\nuser:x:4711:4711:"));
     CHECK(world_holds("/etc/group", "\nuser:x:4711:"));
+    DONE();
+}
+
+static int change_published(void *unused)
+{
+    struct stat status;
+
+    (void)unused;
+    if (enter_tree(PUBLISHED) < 0)
+        CHECK_SAYS(failure.text, "(no failure)");
+    CHECK(world_holds("/etc/passwd", "root:x:0:0::/:/bin/sh\n\nuser:x:4711:4711:"));
+    CHECK(access(PUBLISHED_IMAGES, F_OK) == -1 && access("/opt/slurm", F_OK) == 0);
+    world_become_user();
+    world_write("/etc/name", "changed");
+    world_write("/etc/new", "x");
+    CHECK(world_holds("/etc/name", "changed"));
+    CHECK(stat("/etc/name", &status) == 0 && status.st_uid == 0 && (status.st_mode & 0777) == 0666);
+    CHECK(chown("/etc/name", USER_ID, USER_ID) == -1 && errno == EPERM);
+    CHECK(chmod("/etc/name", 04755) == -1 && errno == EPERM);
+    CHECK(unlink("/etc/passwd") == 0 && rename("/etc/new", "/etc/passwd") == 0);
+    DONE();
+}
+
+TEST(a_published_image_is_changed_in_the_layer_and_stays_as_it_is)
+{
+    make_published("bind=" PUBLISHED_IMAGES ":ro");
+    CHECK(test_in_child(change_published, NULL) == 0);
+    CHECK(test_in_child(change_published, NULL) == 0);
+    CHECK(world_holds(PUBLISHED "/etc/name", "image") && access(PUBLISHED "/etc/new", F_OK) == -1);
+    CHECK(access(PUBLISHED "/opt", F_OK) == -1);
+}
+
+static void is_no_folder_of_the_users(const char *tree)
+{
+    CHECK(enter_tree(tree) == -1);
+    CHECK(failure.scope == FAILURE_JOB);
+    CHECK_SAYS(failure.text, "is no folder of the user's");
+}
+
+TEST(a_folder_of_root_is_refused_if_users_could_write_to_the_store)
+{
+    make_published("bind=" PUBLISHED_IMAGES);
+    is_no_folder_of_the_users(PUBLISHED);
+    DONE();
+}
+
+TEST(a_folder_of_root_is_refused_on_a_cluster_that_publishes_nothing)
+{
+    make_published(NULL);
+    is_no_folder_of_the_users("/etc");
+    DONE();
+}
+
+TEST(a_folder_of_root_outside_of_the_store_is_refused)
+{
+    make_published("bind=" PUBLISHED_IMAGES ":ro");
+    is_no_folder_of_the_users("/etc");
+    DONE();
+}
+
+TEST(a_folder_of_another_user_in_the_store_is_refused)
+{
+    make_published("bind=" PUBLISHED_IMAGES ":ro");
+    CHECK(chown(PUBLISHED, 4712, 4712) == 0);
+    is_no_folder_of_the_users(PUBLISHED);
+    DONE();
+}
+
+TEST(a_published_image_is_no_named_container)
+{
+    make_published("bind=" PUBLISHED_IMAGES ":ro");
+    keep = true;
+    is_no_folder_of_the_users(PUBLISHED);
     DONE();
 }
 

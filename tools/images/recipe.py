@@ -74,7 +74,16 @@ _FORMAT = "2"
 _TAG_LENGTH = 16
 """Hexadecimal digits: 64 bits, far from a collision in any registry."""
 
-_NOT_CONTENT = {"__pycache__", "tests", "health_testing", "jail_testing", "exporter_testing", ".pytest_cache", "build"}
+_NOT_CONTENT = {
+    "__pycache__",
+    "tests",
+    "health_testing",
+    "jail_testing",
+    "exporter_testing",
+    "containers_testing",
+    ".pytest_cache",
+    "build",
+}
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,14 @@ class ImageReference:
         """The name for skopeo without tag and digest."""
         return re.sub(rf"(@{_DIGEST}|:[^:/]+)$", "", self.skopeo)
 
+    @property
+    def full_name(self) -> str:
+        """The name of an image of a registry, by which all forms of it are one: with Docker Hub's `library`."""
+        name = self.skopeo.removeprefix("docker://")
+        if self.registry == DOCKER_HUB and name.count("/") == 1:
+            return name.replace("/", "/library/")
+        return name
+
 
 def parse(text: str, directory: Path) -> ImageReference:
     """Return the image that a user means.

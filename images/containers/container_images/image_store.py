@@ -197,8 +197,7 @@ class ImageStore:
                 remove(part)
 
     def _ready(self, digest: str) -> Path:
-        # A digest may be that of a list for several architectures.
-        return self._folder / "images" / f"{digest.removeprefix('sha256:')}.{self._machine}"
+        return self._folder / "images" / folder_name(digest, self._machine)
 
     def _newest(self, image_name: str) -> str | None:
         records = (self._folder / "jobs").glob(f"*-{image_name}")
@@ -225,6 +224,11 @@ class ImageStore:
                 fcntl.flock(lock, fcntl.LOCK_EX)
             os.utime(lock.fileno())
             yield
+
+
+def folder_name(digest: str, machine: str) -> str:
+    """Return the name of an image's folder. A digest may be that of a list for several architectures."""
+    return f"{digest.removeprefix('sha256:')}.{machine}"
 
 
 def _named(name: str) -> str:

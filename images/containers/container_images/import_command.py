@@ -9,23 +9,29 @@ from pathlib import Path
 
 from container_images import registry_passwords
 from container_images.bringing import ImageBringer
-from container_images.image_reference import SQUASHFS, ImageError, parse
+from container_images.image_reference import SQUASHFS, ImageError, ImageReference, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
 from container_images.named_containers import NamedContainers
+from container_images.published_images import PUBLISHED, PublishedImages
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
 from container_images.squashfs_files import SquashfsBringer
 
 _STDIN = 0
 
 
-def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ, settings: Path = SETTINGS) -> int:
+def main(
+    arguments: Sequence[str],
+    environment: Mapping[str, str] = os.environ,
+    settings: Path = SETTINGS,
+    published: Path = PUBLISHED,
+) -> int:
     """Bring the image for the job, and print progress. Return the exit code: 1 after words of a failure.
 
     With a name, this is the image of a named container; then the image may be empty.
     """
     try:
-        folder = _import(arguments, environment, settings)
+        folder = _import(arguments, environment, settings, PublishedImages(published))
     except ImageError as error:
         print(error, flush=True)
         return 1
@@ -46,14 +52,18 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
     return f"{job}-{hashlib.sha256(os.fsencode(marks)).hexdigest()[:8]}"
 
 
-def _import(arguments: Sequence[str], environment: Mapping[str, str], settings_file: Path) -> Path:
+def _import(
+    arguments: Sequence[str], environment: Mapping[str, str], settings_file: Path, published: PublishedImages
+) -> Path:
     job, text, name, flag = [*arguments, "", "auto"][:4]
     settings = read_settings(settings_file)
     store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
     unique = _unique(job, environment)
 
     def image() -> tuple[Path, int]:
-        return _image(unique, text, environment, settings, store)
+        wanted = parse(text, Path.cwd())
+        check_allowed(wanted, settings.allowed_registries)
+        return _published(unique, wanted, store, published) or _own(unique, wanted, environment, settings, store)
 
     if name:
         containers = NamedContainers(store, environment, _say)
@@ -66,12 +76,25 @@ def _import(arguments: Sequence[str], environment: Mapping[str, str], settings_f
     return folder
 
 
-def _image(
-    unique: str, text: str, environment: Mapping[str, str], settings: ImportSettings, store: ImageStore
+def _published(
+    unique: str, image: ImageReference, store: ImageStore, published: PublishedImages
+) -> tuple[Path, int] | None:
+    """Return the folder of an image that the admin has published, and the descriptor that keeps it; None for another.
+
+    No registry is asked. All nodes of a job start the image that its first one has found.
+    """
+    digest = published.digest(image)
+    return published.use(store.digest_of_job(unique, _key(image), lambda: digest)) if digest else None
+
+
+def _key(image: ImageReference) -> str:
+    return f"{image.skopeo} {image.version}"
+
+
+def _own(
+    unique: str, image: ImageReference, environment: Mapping[str, str], settings: ImportSettings, store: ImageStore
 ) -> tuple[Path, int]:
-    """Return the folder of an image, and the descriptor that keeps it from being removed."""
-    image = parse(text, Path.cwd())
-    check_allowed(image, settings.allowed_registries)
+    """Return the folder of an image in the user's store, and the descriptor that keeps it from being removed."""
     logins = {
         place.registry: registry_passwords.find(place, environment, _say)
         for place in (image, *in_mirrors(image, settings.registries))
@@ -84,7 +107,7 @@ def _image(
             if image.skopeo.startswith(SQUASHFS)
             else ImageBringer(image, authentication, variables, _say)
         )
-        digest = store.digest_of_job(unique, f"{image.skopeo} {image.version}", bringer.digest)
+        digest = store.digest_of_job(unique, _key(image), bringer.digest)
         lock = store.use(digest)
         folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
     return folder, lock

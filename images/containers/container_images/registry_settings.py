@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from container_images.image_reference import DOCKER_HUB, ImageError, ImageReference
+from container_images.image_reference import ImageError, ImageReference
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
         ImageError: It is none.
 
     """
-    name = image.repository.removeprefix("docker://")
-    if image.registry == DOCKER_HUB and name.count("/") == 1:
-        name = name.replace("/", "/library/")
+    name = replace(image, skopeo=image.repository).full_name
     if allowed and image.registry and not any(f"{name}/".startswith(f"{place}/") for place in allowed):
         message = f"{name}: images may come from {', '.join(allowed)} alone (containers.allowed_registries)."
         raise ImageError(message)

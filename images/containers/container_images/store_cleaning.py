@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +101,24 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
             say(f"removes {image.words} to make room")
             _throw_away(store, image.folder)
     empty_trash(store)
+
+
+def remove_images(store: Path, kept: Container[str], say: Callable[[str], None]) -> None:
+    """Move images to the trash whose folder has none of the names that are kept, and that no task uses."""
+    for image in _images(store):
+        if image.folder.name not in kept:
+            with _closed(store / "uses" / image.folder.name) as closed:
+                if closed:
+                    say(f"removes {image.words}")
+                    _throw_away(store, image.folder)
+                else:
+                    say(f"{image.words} is not wanted any more, and stays for now: a task runs in it")
+
+
+def remove_parts(store: Path) -> None:
+    """Move to the trash all that is pulled and not unpacked."""
+    for part in (store / "parts").iterdir():
+        _throw_away(store, part)
 
 
 def empty_trash(store: Path) -> None:

@@ -1,25 +1,22 @@
 """Images brought by the real skopeo and umoci."""
 
-import base64
 import hashlib
-import io
 import json
-import os
 import platform
 import re
 import shutil
 import socket
-import ssl
 import stat
 import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from containers_testing.image_registry import layer, log_in, make_layout, running, special, variables_of_programs
 
 from container_images.bringing import keep_whole_blobs, size_of_layers
 from container_images.image_reference import ImageError
@@ -29,65 +26,15 @@ from container_images.import_command import main
 from container_images.import_settings import SETTINGS
 from container_images.program_running import in_words
 from container_images.store_cleaning import remove
-from tests import debian_packages
-from tests.cluster.certificates import Authority
 from tests.waiting import wait_until
 
 FOLDER = Path(__file__).parents[1]
-PROGRAMS = ("skopeo", "umoci")
-MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, str]:
     """Variables with which the programs are found."""
-    root = debian_packages.unpacked_packages(
-        "containers", PROGRAMS, debian_packages.missing_with_requirements(PROGRAMS)
-    )
-    libraries = ":".join(str(path) for path in (root / "usr/lib").glob("*-linux-gnu"))
-    return {"PATH": f"{root}/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": libraries}
-
-
-def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
-    """Return a layer with files, or with whatever else a tar can hold."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for member in members:
-            if isinstance(member, tarfile.TarInfo):
-                archive.addfile(member)
-            else:
-                info = tarfile.TarInfo(member[0])
-                info.size, info.mode = len(member[1]), 0o644
-                archive.addfile(info, io.BytesIO(member[1]))
-    return buffer.getvalue()
-
-
-def special(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.mode = kind, target, mode
-    return info
-
-
-def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path:
-    """Make an OCI layout of an image."""
-    blobs = folder / "blobs/sha256"
-    blobs.mkdir(parents=True)
-
-    def blob(content: bytes, kind: str) -> dict[str, object]:
-        name = hashlib.sha256(content).hexdigest()
-        (blobs / name).write_bytes(content)
-        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{name}", "size": len(content)}
-
-    described = [blob(each, "layer.v1.tar") for each in layers]
-    rootfs = {"type": "layers", "diff_ids": [each["digest"] for each in described]}
-    platform = {"architecture": "amd64", "os": "linux"}
-    settings = blob(json.dumps({**platform, "config": config, "rootfs": rootfs}).encode(), "config.v1+json")
-    manifest = blob(
-        json.dumps({"schemaVersion": 2, "config": settings, "layers": described}).encode(), "manifest.v1+json"
-    )
-    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
-    return folder
+    return variables_of_programs()
 
 
 def digest_of(layout: Path) -> str:
@@ -96,66 +43,11 @@ def digest_of(layout: Path) -> str:
     return str(manifest["digest"]).removeprefix("sha256:")
 
 
-class LayoutServer(BaseHTTPRequestHandler):
-    """A registry with one image of a layout, which lets alice in."""
-
-    layout: Path
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        wanted = f"Basic {base64.b64encode(b'alice:secret').decode()}"
-        if self.headers["Authorization"] != wanted:
-            self._answer(401, b"{}", {"WWW-Authenticate": 'Basic realm="tests"'})
-        elif self.path == "/v2/":
-            self._answer(200, b"{}", {})
-        elif found := re.fullmatch(r"/v2/team/image/(manifests|blobs)/(.+)", self.path):
-            index = json.loads((self.layout / "index.json").read_text())["manifests"][0]["digest"]
-            digest = index if found[2] == "1.0" else found[2]
-            kind = {"Content-Type": MANIFEST} if found[1] == "manifests" else {}
-            content = (self.layout / "blobs/sha256" / digest.removeprefix("sha256:")).read_bytes()
-            self._answer(200, content, {**kind, "Docker-Content-Digest": digest})
-        else:
-            self._answer(404, b"{}", {})
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
-    def _answer(self, status: int, content: bytes, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
-
 @pytest.fixture
-def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+def registry(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     """The address of a registry, and what it has been asked for; its authority is in `tmp_path`."""
-    authority = Authority.made("registry")
-    for name, content in {**authority.sign("127.0.0.1"), "ca.crt": authority.pem}.items():
-        (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(LayoutServer, "asked", [], raising=False)
-    monkeypatch.setattr(
-        LayoutServer, "layout", make_layout(tmp_path / "served", [layer([("it", b"x")])]), raising=False
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
-    with ThreadingHTTPServer(("127.0.0.1", 0), LayoutServer) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}", LayoutServer.asked
-        server.shutdown()
-
-
-def log_in(home: Path, host: str, password: str) -> None:
-    (home / ".docker").mkdir(parents=True)
-    auth = base64.b64encode(f"alice:{password}".encode()).decode()
-    (home / ".docker/config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+    with running(tmp_path, make_layout(tmp_path / "served", [layer([("it", b"x")])])) as served:
+        yield served
 
 
 def test_an_image_of_a_registry_is_brought_once_with_the_users_password(

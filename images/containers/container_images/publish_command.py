@@ -1,0 +1,111 @@
+"""The command `publish-images [IMAGE...]`: fill the store of published images, and remove what is not named.
+
+It runs as root without a capability, in a pod that has the store alone. What a killed run has left is gone on with.
+"""
+
+import fcntl
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from container_images import registry_passwords
+from container_images.bringing import ImageBringer
+from container_images.image_reference import ImageError, ImageReference, parse
+from container_images.image_store import ImageStore, folder_name
+from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.published_images import PUBLISHED, open_to_all, read_names, write_names
+from container_images.registry_settings import in_mirrors, skopeo_home
+from container_images.store_cleaning import empty_trash, remove_images, remove_parts
+
+_MACHINE = platform.machine()
+
+_OPEN_FOLDERS = ("", "images", "uses")
+"""Folders of the store that users read; the others are root's alone."""
+
+
+def main(
+    images: Sequence[str],
+    environment: Mapping[str, str] = os.environ,
+    settings_file: Path = SETTINGS,
+    folder: Path = PUBLISHED,
+) -> int:
+    """Fill the store, and print progress. Return the exit code: 1 after words about every image that is missing."""
+    os.umask(0o022)
+    try:
+        settings = read_settings(settings_file)
+        publisher = _Publisher(folder, settings, environment)
+        problems = publisher.publish(images)
+    except (ImageError, OSError) as error:
+        problems = [str(error)]
+    for problem in problems:
+        _say(problem)
+    return 1 if problems else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+class _Publisher:
+    def __init__(self, folder: Path, settings: ImportSettings, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._environment = environment
+        self._store = ImageStore(folder, _say)
+        for name in _OPEN_FOLDERS:
+            (folder / name).chmod(0o755)
+
+    def publish(self, images: Sequence[str]) -> list[str]:
+        """Bring what is missing, and remove what is not wanted. Return a problem for every image that is missing."""
+        with (self._folder / "locks/publisher").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _say("waits for another process that fills this store")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._publish(images)
+
+    def _publish(self, images: Sequence[str]) -> list[str]:
+        former = read_names(self._folder)
+        names, problems = dict[str, str](), []
+        for image in (parse(text, Path("/")) for text in images):
+            try:
+                names[image.full_name] = self._bring(image)
+            except (ImageError, OSError) as error:
+                problems.append(f"{image.full_name}: {error}")
+                if image.full_name in former:
+                    names[image.full_name] = former[image.full_name]
+            write_names(self._folder, former | names)
+        write_names(self._folder, names)
+        remove_images(self._folder, {folder_name(digest, _MACHINE) for digest in names.values()}, _say)
+        if not problems:
+            remove_parts(self._folder)
+        empty_trash(self._folder)
+        return problems
+
+    def _bring(self, image: ImageReference) -> str:
+        """Bring an image unless it is there, and return its digest."""
+        logins = {
+            place.registry: registry_passwords.find(place, self._environment, _say)
+            for place in (image, *in_mirrors(image, self._settings.registries))
+        }
+        authentication = registry_passwords.auth_file(logins)
+        try:
+            with skopeo_home(self._settings.registries) as home:
+                variables = {**self._settings.variables, **self._environment, "HOME": str(home)}
+                bringer = ImageBringer(image, authentication, variables, _say)
+                digest = bringer.digest()
+
+                def bring(part: Path, new: Path) -> None:
+                    bringer.bring(digest, part, new)
+                    open_to_all(new / "rootfs")
+                    new.chmod(0o755)
+                    os.sync()  # a folder of this name counts as whole, also after a loss of power
+
+                self._store.folder_of(digest, bring, bringer.least_bytes)
+                (self._folder / "uses" / folder_name(digest, _MACHINE)).touch(0o644)
+        finally:
+            os.close(authentication)
+        _say(f"{image.full_name} is published as {digest}")
+        return digest

@@ -1,0 +1,103 @@
+"""Images that the admin publishes for everybody, in a store that users read: whoever may run jobs may start them.
+
+The store has the folders of a user's store (`image_store.py`), and `names.json`: the digest of every published name.
+All in it is root's, and jobs have it read-only. A container runs as its user, to whom the files of an image belong in
+the own store, and not here. So every file of a published image is open to all for reading and writing, and every
+folder: changes go to the layer of the task.
+"""
+
+import fcntl
+import json
+import os
+import platform
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from container_images.image_reference import ImageReference
+from container_images.image_store import folder_name
+
+PUBLISHED = Path("/var/lib/soperator/images")
+"""Place of the store in the jail, for jobs, and in the pod that fills it (`soperator_pulumi/render/layout.py`)."""
+
+_FOLDER, _FILE, _PROGRAM = 0o777, 0o666, 0o111
+
+
+class PublishedImages:
+    """The published images, as a job finds them.
+
+    Args:
+        folder: The store's folder, which may be missing. Default: `PUBLISHED`.
+        machine: Architecture whose images are wanted, as the kernel names it. Default: this machine's.
+
+    """
+
+    def __init__(self, folder: Path = PUBLISHED, machine: str = platform.machine()) -> None:
+        self._folder = folder
+        self._machine = machine
+
+    def digest(self, image: ImageReference) -> str | None:
+        """Return the digest with which an image is published: by its name, or by the digest that the user wants."""
+        if image.registry is None:
+            return None
+        names = read_names(self._folder)
+        name, _, wanted = image.full_name.partition("@")
+        if not wanted:
+            return names.get(name)
+        same = (digest == wanted and known.rpartition(":")[0] == name for known, digest in names.items())
+        return wanted if image.full_name in names or any(same) else None
+
+    def use(self, digest: str) -> tuple[Path, int] | None:
+        """Return an image's folder, and a descriptor that keeps it from being removed as long as it is open.
+
+        None if it is not published, or is being removed.
+        """
+        folder = self._folder / "images" / folder_name(digest, self._machine)
+        try:
+            lock = os.open(self._folder / "uses" / folder.name, os.O_RDONLY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        if not (folder / "rootfs").is_dir():
+            os.close(lock)
+            return None
+        return folder, lock
+
+
+def read_names(folder: Path) -> dict[str, str]:
+    """Return the digests of the published images by their names (`ImageReference.full_name`)."""
+    try:
+        names: dict[str, str] = json.loads((folder / "names.json").read_text())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}  # nothing was published yet
+    return names
+
+
+def write_names(folder: Path, names: Mapping[str, str]) -> None:
+    """Write the digests at once: a job that starts reads the former file or this one."""
+    new = folder / "names.new"
+    with new.open("w") as file:
+        json.dump(names, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(folder / "names.json")
+
+
+def open_to_all(root: Path) -> None:
+    """Give all users every right on an image's files that its root would have, but none that outlives a start."""
+    _open(root)
+    for parent, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            _open(Path(parent, name))
+
+
+def _open(path: Path) -> None:
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        path.chmod(_FOLDER)
+    elif stat.S_ISREG(mode):
+        path.chmod(_FILE | (_PROGRAM if mode & _PROGRAM else 0))

@@ -1,0 +1,186 @@
+"""Images for everybody: filled by the real skopeo and umoci from a registry, and started without asking it."""
+
+import fcntl
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from containers_testing.image_registry import (
+    layer,
+    log_in,
+    make_layout,
+    running,
+    special,
+    variables_of_programs,
+)
+
+from container_images import import_command, publish_command
+from container_images.image_store import STORE
+from container_images.published_images import read_names
+from tests.soak import times
+
+FOLDER = Path(__file__).parents[1]
+
+MEMBERS = [
+    special("closed", tarfile.DIRTYPE, mode=0o700),
+    special("setuid", tarfile.REGTYPE, mode=0o6700),
+    special("link", tarfile.SYMTYPE, "/etc/passwd"),
+    ("it", b"x"),
+]
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Iterator[str]:
+    """An image of a registry that lets alice in."""
+    with running(tmp_path, make_layout(tmp_path / "served", [layer(MEMBERS)])) as (host, _):
+        yield f"{host}/team/image:1.0"
+
+
+@pytest.fixture
+def variables(tmp_path: Path, image: str) -> dict[str, str]:
+    """Variables of a fill that may pull the image."""
+    log_in(tmp_path / "admin", image.partition("/")[0], "secret")
+    return {
+        **variables_of_programs(),
+        "SSL_CERT_FILE": str(tmp_path / "ca.crt"),
+        "HOME": str(tmp_path / "admin"),
+    }
+
+
+def publish(tmp_path: Path, variables: dict[str, str], *images: str) -> int:
+    return publish_command.main(images, variables, tmp_path / "none", tmp_path / "published")
+
+
+def start(tmp_path: Path, variables: dict[str, str], image: str, *name: str) -> int:
+    """Start an image as a user without a password."""
+    home = {**variables, "HOME": str(tmp_path / "home")}
+    return import_command.main(["7", image, *name], home, tmp_path / "none", tmp_path / "published")
+
+
+def only_image(tmp_path: Path) -> Path:
+    (folder,) = (tmp_path / "published/images").iterdir()
+    return folder
+
+
+def test_a_published_image_is_started_by_who_may_not_pull_it_and_is_not_brought(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path, variables, image) == 0, capsys.readouterr().out
+    capsys.readouterr()
+
+    assert start(tmp_path, variables, image.replace("/", "#", 1)) == 0
+    assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
+    assert (only_image(tmp_path) / "rootfs/it").read_text() == "x"
+    assert list((tmp_path / "home" / STORE / "images").iterdir()) == []
+
+
+def test_a_published_image_is_started_by_its_digest_too(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    (digest,) = read_names(tmp_path / "published").values()
+
+    assert start(tmp_path, variables, f"{image.removesuffix(':1.0')}@{digest}") == 0
+    assert start(tmp_path, variables, f"{image.replace('image', 'other').removesuffix(':1.0')}@{digest}") == 1
+
+
+def test_an_image_that_is_not_published_is_the_users_to_pull(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path, variables) == 0
+    capsys.readouterr()
+
+    assert start(tmp_path, variables, image) == 1
+    assert "are credentials for the registry" in capsys.readouterr().out
+
+
+def test_a_named_container_is_a_copy_of_the_published_image(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+
+    assert start(tmp_path, variables, image, "tools", "auto") == 0
+    assert (tmp_path / "home" / STORE / "named/tools/rootfs/it").read_text() == "x"
+
+
+def test_all_files_of_a_published_image_are_open_to_the_layer_of_any_user_and_raise_no_rights(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path, variables, image) == 0, capsys.readouterr().out
+
+    folder = only_image(tmp_path)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder / "rootfs").iterdir() if path.exists()}
+    assert modes["closed"] == modes["setuid"] == 0o777
+    assert modes["it"] == 0o666
+    assert (folder / "rootfs/link").is_symlink()
+    assert stat.S_IMODE((folder / "rootfs").stat().st_mode) == 0o777
+    assert all(path.stat().st_mode & 0o004 for path in folder.iterdir())
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
+    assert [stat.S_IMODE((tmp_path / "published" / name).stat().st_mode) for name in ("parts", "locks", "trash")] == [
+        0o700
+    ] * 3
+
+
+def test_an_image_that_left_the_list_goes_when_no_task_runs_in_it(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    uses = tmp_path / "published/uses" / only_image(tmp_path).name
+    with uses.open() as task:
+        fcntl.flock(task, fcntl.LOCK_SH)
+        assert publish(tmp_path, variables) == 0
+        assert "stays for now: a task runs in it" in capsys.readouterr().out
+        assert only_image(tmp_path).is_dir()
+        assert start(tmp_path, variables, image) == 1, "it has no name any more"
+
+    assert publish(tmp_path, variables) == 0
+    assert "removes docker://" in capsys.readouterr().out
+    assert list((tmp_path / "published/images").iterdir()) == list((tmp_path / "published/trash").iterdir()) == []
+
+
+def test_a_registry_that_does_not_answer_takes_no_image_away_and_all_problems_are_told(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    capsys.readouterr()
+    (tmp_path / "admin/.docker/config.json").unlink()
+
+    assert publish(tmp_path, variables, "127.0.0.1:1/a:1", image, "127.0.0.1:1/b:1") == 1
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in said[-3:]] == ["127.0.0.1:1/a:1", image, "127.0.0.1:1/b:1"]
+    assert start(tmp_path, variables, image) == 0
+
+
+def test_an_image_that_is_being_removed_is_not_started(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    with (tmp_path / "published/uses" / only_image(tmp_path).name).open() as remover:
+        fcntl.flock(remover, fcntl.LOCK_EX)
+        assert start(tmp_path, variables, image) == 1
+
+
+@pytest.mark.parametrize("moment", range(times(4, 50)))
+def test_a_fill_that_was_killed_is_repaired_by_the_next_one(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str], moment: int
+) -> None:
+    script = "import sys; sys.path.insert(0, sys.argv[1]); from container_images.publish_command import main\n"
+    script += "from pathlib import Path; main(sys.argv[3:], settings_file=Path('none'), folder=Path(sys.argv[2]))"
+    command = [sys.executable, "-c", script, str(FOLDER), str(tmp_path / "published"), image]
+    with subprocess.Popen(
+        command, env={**variables, "PYTHONPATH": str(FOLDER)}, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        time.sleep(moment * 0.8 / times(4, 50))  # the moment of the kill is what varies
+        os.killpg(process.pid, signal.SIGKILL)
+
+    assert publish(tmp_path, variables, image) == 0, capsys.readouterr().out
+    assert start(tmp_path, variables, image) == 0
+    assert (only_image(tmp_path) / "rootfs/it").read_text() == "x"
+    assert list((tmp_path / "published/parts").iterdir()) == []
