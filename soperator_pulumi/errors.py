@@ -117,6 +117,10 @@ class JailError(SoperatorError):
     """A tree of the jail is not filled, or not active. The former active tree still is."""
 
 
+class ImagesError(SoperatorError):
+    """An image for everybody is missing. Those that were published before stay."""
+
+
 class RunCancelledError(SoperatorError):
     """A wait ended because the run was cancelled. Nothing is undone: the next run continues."""
 

@@ -25,6 +25,7 @@ _ACTS = {
     "NodesReady": "waits for new nodes, recreates those with changed pods, and removes records of those that left",
     "PodsReady": "waits for slurmctld, sshd, slurmdbd and its database, and reports why they are not ready",
     "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start",
+    "ImagesPublished": "waits until the images of `containers.images` are there for everybody",
     "Associations": "adds the cluster, its accounts and its users to the accounting database",
     "DatabaseAccount": "changes the password of slurmdbd's account, before and after slurmdbd changes to it",
     "SlurmVersion": "dumps the accounting database before an upgrade of Slurm, and refuses the way back",

@@ -32,15 +32,16 @@ COMMANDS: Mapping[str, str] = {
     "nodes": "drain nodes, undrain them, or explain their state",
     "ssh": "log in to a cluster, or run one command there",
     "admin": "open a root shell in the jail of a cluster",
+    "containers": "list the images of containers in jobs",
     "dumps": "list, make and restore dumps of the accounting database",
     "alerts": "write rules of Prometheus and dashboards of Grafana",
     "policy": "list policies, or explain one",
     "convert": "write a stack file from values or resources of soperator or Slinky",
     "completion": "print the completion of a shell: bash or zsh",
 }
-"""Help of each command, in one line. The module has the command's name; four share `pulumi_runs`."""
+"""Help of each command, in one line. The module has the command's name, unless `_MODULES` has another."""
 
-_SHARED = dict.fromkeys(("preview", "up", "refresh", "destroy"), "pulumi_runs")
+_MODULES = {**dict.fromkeys(("preview", "up", "refresh", "destroy"), "pulumi_runs"), "containers": "container_list"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def load(name: str) -> "Command":
     """Return a command, and import no other."""
-    command: Command = import_module(f"{__name__}.{_SHARED.get(name, name)}").COMMAND
+    command: Command = import_module(f"{__name__}.{_MODULES.get(name, name)}").COMMAND
     return command
 
 

@@ -29,6 +29,7 @@ munge proves. munged listens on a socket inside each pod. Egress is closed but f
 | login, workers         | the same, and what `network.egress` opens, without `network.closed_ports`            |
 | admin shell            | name servers, and what `network.egress` opens, without `network.closed_ports`        |
 | populate, of a tarball | everything: its address may be any                                                   |
+| container images       | everything: registries may be anywhere                                               |
 | other Jobs of the jail | nothing: one runs programs of the image that it copies                               |
 
 NetworkPolicies do not filter a machine's own traffic to its pods (probes, `kubectl exec` and `port-forward`).
@@ -52,6 +53,7 @@ from pulumi_kubernetes.networking.v1 import (
 
 from soperator_pulumi.cluster.accounting import ACCOUNTING
 from soperator_pulumi.cluster.admin import ADMIN
+from soperator_pulumi.cluster.container_images import CONTAINER_IMAGES
 from soperator_pulumi.cluster.database import DATABASE
 from soperator_pulumi.cluster.jail_pods import POPULATE, SWITCH
 from soperator_pulumi.cluster.long_checks import HEALTH_CHECKS
@@ -136,6 +138,8 @@ def create_network_policies(
         POPULATE: Rules([], [NetworkPolicyEgressRuleArgs()] if streams else []),
         SWITCH: Rules([], []),
     }
+    if spec.containers is not None:
+        rules[CONTAINER_IMAGES] = Rules([], [NetworkPolicyEgressRuleArgs()])
     if spec.health.long_checks:
         rules[HEALTH_CHECKS] = Rules([], [to_slurmctld, names])
     if spec.rest is not None:

@@ -58,6 +58,14 @@ def _secrets(spec: ClusterSpec) -> Iterator[Reference]:
         if external.authority is not None:
             authority = external.authority
             yield _reference(f"{database}.external.authority", "Secret", authority.secret, key=authority.key)
+    yield from _registry_secrets(spec)
+
+
+def _registry_secrets(spec: ClusterSpec) -> Iterator[Reference]:
+    """Yield the Secrets with credentials of registries."""
+    if spec.containers is not None and spec.containers.images_secret is not None:
+        secret = spec.containers.images_secret
+        yield _reference("containers.images_secret", "Secret", secret, key=layout.DOCKER_CONFIG_KEY)
     for index, secret in enumerate(spec.images.pull_secrets):
         yield _reference(f"images.pull_secrets[{index}]", "Secret", secret)
 

@@ -19,6 +19,7 @@ from soperator_pulumi.cluster.arguments import (
     where_of,
 )
 from soperator_pulumi.cluster.config_maps import ConfigMaps, create_config_maps, create_users
+from soperator_pulumi.cluster.container_images import ContainerImages, create_container_images
 from soperator_pulumi.cluster.controller import Controller
 from soperator_pulumi.cluster.drain_gates import create_drain_gate, create_removed_node_sets
 from soperator_pulumi.cluster.jail import Jail, create_active_tree
@@ -127,6 +128,9 @@ class SlurmCluster(pulumi.ComponentResource):
 
     health_checks: HealthChecks | None
     """CronJobs of the long checks. None where `health.long_checks` is empty."""
+
+    container_images: ContainerImages | None
+    """Images of containers for everybody. None where `containers` is not set."""
 
     metrics: MetricsExporter | None
     """The exporter of Slurm's metrics. None where `metrics` is not set."""
@@ -275,6 +279,7 @@ class SlurmCluster(pulumi.ComponentResource):
         self.jail_tree = self.active_tree.tree
         active = scope.behind(self.active_tree)
         self.health_checks = create_health_checks(name, active, parts)
+        self.container_images = create_container_images(name, active, parts)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
 
     def _in_upgrades(self, *resources: pulumi.Resource) -> list[pulumi.Output[pulumi.Resource]]:

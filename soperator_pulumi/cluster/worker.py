@@ -89,7 +89,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         owner,
         node_conf(spec, node_set),
         places,
-        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), f"bind={layout.JOB_FILES}:ro"],
+        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), *_further_binds(parts)],
         processes=node_set.process_limit,
         lock_memory=node_set.locks_memory,
         containers_mib=spec.containers.writes_mib if spec.containers else None,
@@ -136,6 +136,19 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     )
 
 
+def _further_binds(parts: Parts) -> list[str]:
+    places = [layout.JOB_FILES, *(mount.path for mount in _published_images(parts))]
+    return [f"bind={place}:ro" for place in places]
+
+
+def _published_images(parts: Parts) -> list[Mount]:
+    """Return the mount of the images for everybody, also before there are any: the first one recreates no pod."""
+    if parts.spec.containers is None:
+        return []
+    claim = parts.jail.name
+    return [mounts.claim("jail", claim, layout.PUBLISHED_IMAGES, layout.IMAGES_IN_JAIL, read_only=True)]
+
+
 def _all_of(node_set: NodeSetSpec) -> PodResources:
     """Return equal requests and limits of all that Slurm schedules, which make a pod Guaranteed."""
     amounts = ResourceAmounts(cpu=str(node_set.cpus), memory=f"{node_set.memory_mib}Mi")
@@ -155,6 +168,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
         mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
+        *_published_images(parts),
         *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR, f"{spool_mib(node_set)}Mi"),

@@ -2,7 +2,7 @@
 
 Type tokens: `pulumi-python:dynamic/soperator:Prerequisites`, `:Associations`, `:ConfigFiles`, `:NodesReady`,
 `:PodsReady`, `:TreePopulated`, `:ActiveTree`, `:RemovedNodeSets`, `:NodeDrain`, `:DrainGate`, `:InstalledParts`,
-`:SecretFiles`, `:DatabaseAccount`, `:SlurmVersion`, `:KeysInUse`.
+`:SecretFiles`, `:DatabaseAccount`, `:SlurmVersion`, `:KeysInUse`, `:ImagesPublished`.
 Served by the plugin: `soperator-pulumi:index:Prerequisites` and so on.
 """
 
@@ -12,6 +12,7 @@ from soperator_pulumi.lifecycle.config_files import ConfigFiles
 from soperator_pulumi.lifecycle.connection import AccessArgs, ClusterConnection, KubernetesAccess
 from soperator_pulumi.lifecycle.database_account import DatabaseAccount
 from soperator_pulumi.lifecycle.drain_gate import DrainGate
+from soperator_pulumi.lifecycle.images_published import ImagesPublished
 from soperator_pulumi.lifecycle.installed_parts import InstalledParts
 from soperator_pulumi.lifecycle.keys_in_use import KeyKind, KeysInUse, key_fingerprint
 from soperator_pulumi.lifecycle.node_drain import NodeDrain
@@ -47,6 +48,7 @@ __all__ = [
     "ConfigFiles",
     "DatabaseAccount",
     "DrainGate",
+    "ImagesPublished",
     "InstalledParts",
     "KeyKind",
     "KeysInUse",

@@ -13,6 +13,11 @@ from soperator_pulumi.lifecycle.database_account import (
     DatabaseAccountProvider,
 )
 from soperator_pulumi.lifecycle.drain_gate import DrainGate, DrainGateInputs, DrainGateProvider
+from soperator_pulumi.lifecycle.images_published import (
+    ImagesPublished,
+    ImagesPublishedInputs,
+    ImagesPublishedProvider,
+)
 from soperator_pulumi.lifecycle.installed_parts import InstalledParts, InstalledPartsInputs, InstalledPartsProvider
 from soperator_pulumi.lifecycle.keys_in_use import KeysInUse, KeysInUseInputs, KeysInUseProvider
 from soperator_pulumi.lifecycle.node_drain import NodeDrain, NodeDrainInputs, NodeDrainProvider
@@ -53,6 +58,7 @@ KINDS = (
     LiveKind(ConfigFiles, ConfigFilesProvider, DesiredFiles),
     LiveKind(DatabaseAccount, DatabaseAccountProvider, DatabaseAccountInputs),
     LiveKind(DrainGate, DrainGateProvider, DrainGateInputs),
+    LiveKind(ImagesPublished, ImagesPublishedProvider, ImagesPublishedInputs),
     LiveKind(InstalledParts, InstalledPartsProvider, InstalledPartsInputs),
     LiveKind(KeysInUse, KeysInUseProvider, KeysInUseInputs),
     LiveKind(NodeDrain, NodeDrainProvider, NodeDrainInputs),

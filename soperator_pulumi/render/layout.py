@@ -119,6 +119,22 @@ HOMES_IN_JAIL = "home"
 TREES_IN_JAIL = "trees"
 """Directory of the jail's volume with the trees."""
 
+IMAGES_IN_JAIL = "container-images"
+"""Directory of the jail's volume with the images for everybody."""
+
+PUBLISHED_IMAGES = "/var/lib/soperator/images"
+"""Directory of the images for everybody in worker containers, in the jail, and in the pod that fills it
+(`spank-plugin/container_view.h`, `images/containers/container_images/published_images.py`)."""
+
+PUBLISH_IMAGES = "/usr/lib/soperator/containers/publish-images"
+"""Program that fills it, in the worker's image."""
+
+DOCKER_CONFIG_KEY = ".dockerconfigjson"
+"""Key of a Secret of the type kubernetes.io/dockerconfigjson."""
+
+LIST_IMAGES = "/usr/lib/soperator/containers/list-images"
+"""Program that lists it and users' stores, in the worker's image."""
+
 JAIL_VIEWS = "/run/jail"
 """Directory of a login container with the views of trees."""
 

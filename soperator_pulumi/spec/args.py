@@ -550,6 +550,13 @@ class ContainersArgs(TypedDict, total=False):
     none."""
     unused_days: int
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    images: Sequence[str]
+    """Images that are filled beforehand for everybody, on the jail's volume: users start them without a pull. Whoever
+    may run jobs may start them, also without a password of the registry. An image that leaves the list is removed
+    unless a task runs in it. Default: none."""
+    images_secret: pulumi.Input[str]
+    """Name of a Secret in the namespace, of the type `kubernetes.io/dockerconfigjson`, with the credentials for
+    `images`. Default: none are needed."""
     registries: Sequence[ImageRegistryArgs]
     """Mirrors and authorities of registries. Default: none."""
     allowed_registries: Sequence[str]

@@ -8,6 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from soperator_pulumi.errors import Problem
+from soperator_pulumi.spec.images import ImageReference
+from soperator_pulumi.spec.types.deferred import Maybe
+from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.validation.base import Matches, Model, number, refused_quietly, whole
 from soperator_pulumi.spec.validation.partial import known
 
@@ -85,6 +88,13 @@ class ContainersSpec(Model):
     none."""
     unused_days: Annotated[int, whole(1, 3650)] | None = None
     """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    images: tuple[ImageReference, ...] = ()
+    """Images that are filled beforehand for everybody, on the jail's volume: users start them without a pull. Whoever
+    may run jobs may start them, also without a password of the registry. An image that leaves the list is removed
+    unless a task runs in it. Default: none."""
+    images_secret: Maybe[ObjectName] | None = None
+    """Name of a Secret in the namespace, of the type `kubernetes.io/dockerconfigjson`, with the credentials for
+    `images`. Default: none are needed."""
     registries: tuple[ImageRegistrySpec, ...] = ()
     """Mirrors and authorities of registries. Default: none."""
     allowed_registries: tuple[RegistryPlace, ...] = ()
@@ -95,9 +105,43 @@ class ContainersSpec(Model):
 
 
 def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
-    """Yield registries that are given twice, and settings that contradict each other."""
-    if spec is None or not known(spec) or not known(spec.registries):
+    """Yield registries and images that are given twice, and settings that contradict each other."""
+    if spec is None or not known(spec):
         return
+    if known(spec.registries):
+        yield from _registry_problems(spec)
+    if known(spec.images, spec.allowed_registries) and known(*spec.images, *spec.allowed_registries):
+        yield from _image_problems(spec)
+
+
+def full_name(image: str) -> str:
+    """Return the name of an image with its registry and its tag, by Docker's rules."""
+    first, slash, rest = image.partition("/")
+    if not slash or (first != "localhost" and not set(first) & set(".:")):
+        first, rest = "docker.io", image if slash else f"library/{image}"
+    tagged = "@" in rest or ":" in rest.rpartition("/")[2]
+    return f"{first}/{rest}{'' if tagged else ':latest'}"
+
+
+def _image_problems(spec: ContainersSpec) -> Iterator[Problem]:
+    names = [full_name(image) for image in spec.images]
+    allowed = ", ".join(spec.allowed_registries)
+    for index, name in enumerate(names):
+        path = f"containers.images[{index}]"
+        if names.index(name) < index:
+            yield Problem(path, f'got "{spec.images[index]}", which is in the list more than once. Remove one.')
+        repository = re.sub(r"(@|:[^:/]*$).*", "", name)
+        if spec.allowed_registries and not any(
+            f"{repository}/".startswith(f"{place}/") for place in spec.allowed_registries
+        ):
+            yield Problem(
+                path,
+                f'got "{spec.images[index]}", and images may come from {allowed} alone. Remove it, or add its registry '
+                "to containers.allowed_registries.",
+            )
+
+
+def _registry_problems(spec: ContainersSpec) -> Iterator[Problem]:
     registries = {
         index: registry for index, registry in enumerate(spec.registries) if known(registry) and known(registry.host)
     }

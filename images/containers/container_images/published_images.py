@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import stat
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from container_images.image_store import folder_name
 PUBLISHED = Path("/var/lib/soperator/images")
 """Place of the store in the jail, for jobs, and in the pod that fills it (`soperator_pulumi/render/layout.py`)."""
 
+_TRIES, _PAUSE_SECONDS = 10, 0.1
 _FOLDER, _FILE, _PROGRAM = 0o777, 0o666, 0o111
 
 
@@ -57,15 +59,22 @@ class PublishedImages:
             lock = os.open(self._folder / "uses" / folder.name, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
+        if _lock(lock) and (folder / "rootfs").is_dir():
+            return folder, lock
+        os.close(lock)
+        return None
+
+
+def _lock(descriptor: int) -> bool:
+    """Take a lock that others may share, unless another process holds it alone for longer than a look takes."""
+    for _ in range(_TRIES):
         try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(lock)
-            return None
-        if not (folder / "rootfs").is_dir():
-            os.close(lock)
-            return None
-        return folder, lock
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return True
+    return False
 
 
 def read_names(folder: Path) -> dict[str, str]:

@@ -30,8 +30,8 @@ def variables_of_programs() -> dict[str, str]:
     return {"PATH": f"{root}/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": libraries}
 
 
-def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
-    """Return a layer with files, or with whatever else a tar can hold."""
+def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]], *, mode: int = 0o644) -> bytes:
+    """Return a layer with files of a mode, or with whatever else a tar can hold."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for member in members:
@@ -39,7 +39,7 @@ def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]]) -> bytes:
                 archive.addfile(member)
             else:
                 info = tarfile.TarInfo(member[0])
-                info.size, info.mode = len(member[1]), 0o644
+                info.size, info.mode = len(member[1]), mode
                 archive.addfile(info, io.BytesIO(member[1]))
     return buffer.getvalue()
 
@@ -113,21 +113,25 @@ class LayoutServer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(folder: Path, layout: Path) -> Iterator[tuple[str, list[str]]]:
+def running(folder: Path, layout: Path, address: str = "127.0.0.1") -> Iterator[tuple[str, list[str]]]:
     """Give the address of a registry with the image of a layout, and what it has been asked for.
 
     Its authority is `ca.crt` in the folder.
     """
     authority = Authority.made("registry")
-    for name, content in {**authority.sign("127.0.0.1"), "ca.crt": authority.pem}.items():
+    for name, content in {**authority.sign(address), "ca.crt": authority.pem}.items():
         (folder / name).write_bytes(content)
-    served = type("Served", (LayoutServer,), {"asked": [], "layout": layout})
+
+    class Served(LayoutServer):
+        pass
+
+    Served.asked, Served.layout = [], layout
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+    with ThreadingHTTPServer((address, 0), Served) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}", served.asked
+        yield f"{address}:{server.server_port}", Served.asked
         server.shutdown()
 
 

@@ -28,7 +28,7 @@ from tests.soak import times
 
 FOLDER = Path(__file__).parents[1]
 
-MEMBERS = [
+MEMBERS: list[tarfile.TarInfo | tuple[str, bytes]] = [
     special("closed", tarfile.DIRTYPE, mode=0o700),
     special("setuid", tarfile.REGTYPE, mode=0o6700),
     special("link", tarfile.SYMTYPE, "/etc/passwd"),

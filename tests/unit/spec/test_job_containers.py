@@ -48,6 +48,22 @@ def test_all_problems_of_containers_are_reported_at_once() -> None:
     }
 
 
+def test_images_for_everybody_are_named_once_and_come_from_allowed_registries() -> None:
+    found = problems(
+        images=["ubuntu", "docker.io/library/ubuntu:latest", "nvcr.io/a/b:1", "nvcr.io.example.com/a:1", "no image"],
+        allowed_registries=["docker.io/library", "nvcr.io"],
+    )
+    assert found.keys() == {"containers.images[4]"}
+
+    found = problems(
+        images=["ubuntu", "docker.io/library/ubuntu:latest", "nvcr.io/a/b:1", "nvcr.io.example.com/a:1"],
+        allowed_registries=["docker.io/library", "nvcr.io"],
+    )
+    assert found.keys() == {"containers.images[1]", "containers.images[3]"}
+    assert "more than once" in found["containers.images[1]"]
+    assert "docker.io/library, nvcr.io alone" in found["containers.images[3]"]
+
+
 @pytest.mark.parametrize(
     "text", ["", "secret", AUTHORITY + "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n"]
 )

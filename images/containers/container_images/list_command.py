@@ -1,0 +1,87 @@
+"""The command `list-images`: the images for everybody and the sizes of users' stores, as one JSON object, for root.
+
+Files of a store are its user's, who may have put anything there: no link is followed, and nothing is waited for.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from container_images.image_store import STORE
+from container_images.published_images import PUBLISHED, read_names
+
+_HOMES = Path("/home")
+_MOST_NAMES = 10_000
+"""Names of a user's folder that are looked at."""
+
+_SIZE_BYTES = 32
+"""Most bytes of a file with a size."""
+
+
+def main(published: Path = PUBLISHED, homes: Path = _HOMES) -> int:
+    """Print the object, and return the exit code."""
+    print(json.dumps({"published": [*_published(published)], "users": [*_users(homes)]}))
+    return 0
+
+
+def _published(store: Path) -> Iterator[dict[str, Any]]:
+    """Yield the published images, and those whose files wait for the end of a task, without a name."""
+    names = read_names(store)
+    for folder in _names_in(store / "images"):
+        digest = f"sha256:{folder.partition('.')[0]}"
+        yield {
+            "names": sorted(name for name, known in names.items() if known == digest),
+            "digest": digest,
+            "architecture": folder.partition(".")[2],
+            "size_bytes": _size(store / "images" / folder),
+            "filled_at": int((store / "images" / folder / "size").stat().st_mtime),
+            "in_use": _in_use(store / "uses" / folder),
+        }
+
+
+def _users(homes: Path) -> Iterator[dict[str, Any]]:
+    for user in _names_in(homes):
+        store = homes / user / STORE
+        images, named = _names_in(store / "images"), _names_in(store / "named")
+        if images or named:
+            folders = [*(store / "images" / name for name in images), *(store / "named" / name for name in named)]
+            sizes = [_size(folder) for folder in folders]
+            yield {
+                "user": user,
+                "images": len(images),
+                "named_containers": len(named),
+                "size_bytes": sum(size for size in sizes if size),
+            }
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, _MOST_NAMES))
+    except OSError:
+        return []
+
+
+def _size(folder: Path) -> int | None:
+    try:
+        descriptor = os.open(folder / "size", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            return max(int(file.read(_SIZE_BYTES)), 0)
+    except (OSError, ValueError):
+        return None
+
+
+def _in_use(mark: Path) -> bool | None:
+    """Return True if a task of any node runs in an image; None if the file system does not say."""
+    try:
+        with mark.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False

@@ -1,0 +1,63 @@
+"""The list of images for the admin: whatever users have put into their stores."""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from container_images.image_store import STORE
+from container_images.list_command import main
+from container_images.published_images import write_names
+
+DIGEST = "a" * 64
+
+
+def listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(tmp_path / "published", tmp_path / "home") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def publish(tmp_path: Path) -> Path:
+    store = tmp_path / "published"
+    (store / "uses").mkdir(parents=True)
+    (store / f"images/{DIGEST}.x86_64").mkdir(parents=True)
+    (store / f"images/{DIGEST}.x86_64/size").write_text("1024")
+    (store / f"uses/{DIGEST}.x86_64").touch()
+    write_names(store, {"docker.io/library/ubuntu:24.04": f"sha256:{DIGEST}"})
+    return store
+
+
+def test_published_images_are_listed_with_their_names_size_and_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = publish(tmp_path) / f"uses/{DIGEST}.x86_64"
+
+    (image,) = listed(tmp_path, capsys)["published"]
+    assert image["names"] == ["docker.io/library/ubuntu:24.04"]
+    assert (image["size_bytes"], image["architecture"], image["in_use"]) == (1024, "x86_64", False)
+    with mark.open() as task:
+        fcntl.flock(task, fcntl.LOCK_SH)
+        assert listed(tmp_path, capsys)["published"][0]["in_use"]
+
+
+def test_users_stores_are_counted_whatever_users_have_put_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secret").write_text("42")
+    images = tmp_path / "home/alice" / STORE / "images"
+    for name in ("a", "b", "c", "d", "e"):
+        (images / name).mkdir(parents=True)
+    (images / "a/size").write_text("100")
+    (images / "b/size").write_text("no number")
+    (images / "c/size").symlink_to(tmp_path / "secret")
+    os.mkfifo(images / "d/size")
+    (tmp_path / "home/bob").mkdir()
+
+    assert listed(tmp_path, capsys) == {
+        "published": [],
+        "users": [{"user": "alice", "images": 5, "named_containers": 0, "size_bytes": 100}],
+    }

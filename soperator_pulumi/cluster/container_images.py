@@ -1,0 +1,141 @@
+"""Images of containers that are filled beforehand for everybody: a Job that fills their store on the jail's volume."""
+
+import pulumi
+from pulumi_kubernetes.batch.v1 import (
+    Job,
+    JobSpecArgs,
+    PodFailurePolicyArgs,
+    PodFailurePolicyOnPodConditionsPatternArgs,
+    PodFailurePolicyRuleArgs,
+)
+from pulumi_kubernetes.core.v1 import ContainerArgs, EnvVarArgs, PodTemplateSpecArgs
+
+from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.containers import HEALTH_CONFIG_MAP, INIT, hardened, requirements
+from soperator_pulumi.cluster.mounts import Mount
+from soperator_pulumi.cluster.pod_template import Parts, pod_metadata, pod_spec
+from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
+from soperator_pulumi.lifecycle import ImagesPublished
+from soperator_pulumi.render import layout
+from soperator_pulumi.spec.job_containers import ContainersSpec
+
+CONTAINER_IMAGES = "container-images"
+"""Component of the pod, and name of the Job."""
+
+_CREDENTIALS = "/run/credentials"
+_ATTEMPTS = 3
+"""Attempts after the first, within a minute of growing pauses."""
+
+
+class ContainerImages(pulumi.ComponentResource):
+    """The Job that fills the store of images for everybody, and removes from it what the spec has no longer.
+
+    The Job is made anew when the list changes, or the image of the workers: it looks all tags up again.
+    """
+
+    job: Job
+    """Filling of the store. Pulumi does not wait for its end; `published` does."""
+
+    published: ImagesPublished
+    """Wait until all images are there, with progress, and with the reason of a failure."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        scope: Scope,
+        parts: Parts,
+        containers: ContainersSpec,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Create the Job.
+
+        Args:
+            name: Name of the component.
+            scope: Scope of the cluster's children.
+            parts: Parts of the cluster.
+            containers: Settings of containers in jobs.
+            opts: Options of the component.
+        """
+        super().__init__("soperator-pulumi:index:ContainerImages", name, {}, opts)
+        own = scope.within(self)
+        self.job = Job(
+            f"{name}-publish",
+            metadata=own.metadata(CONTAINER_IMAGES, CONTAINER_IMAGES, annotations=NOT_AWAITED),
+            spec=_job(own, parts, containers),
+            opts=own.options(pulumi.ResourceOptions(delete_before_replace=True)),
+        )
+        self.published = ImagesPublished(
+            f"{name}-published",
+            cluster=own.connection(),
+            job=CONTAINER_IMAGES,
+            job_uid=self.job.metadata.apply(lambda metadata: metadata.uid or ""),
+            images=containers.images,
+            timeout_seconds=parts.spec.ready_timeout_seconds,
+            opts=own.options(depends_on=[self.job]),
+        )
+        self.register_outputs({})
+
+
+def create_container_images(name: str, scope: Scope, parts: Parts) -> ContainerImages | None:
+    """Create the Job if jobs may have containers, also without images: it removes those of a former spec."""
+    containers = parts.spec.containers
+    if containers is None:
+        return None
+    return ContainerImages(
+        f"{name}-container-images", scope=scope, parts=parts, containers=containers, opts=scope.options()
+    )
+
+
+def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
+    spec = parts.spec
+    places = _mounts(parts, containers)
+    main = ContainerArgs(
+        name="publish",
+        # slurmd's image has the programs that bring images for users.
+        image=spec.images.worker,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, layout.PUBLISH_IMAGES, *containers.images],
+        env=[
+            EnvVarArgs(name="HOME", value=layout.TEMPORARY_DIR),
+            EnvVarArgs(name="DOCKER_CONFIG", value=_CREDENTIALS),
+        ],
+        # All files are root's, and root has no right on others'.
+        security_context=hardened(),
+        resources=requirements(spec.jail.populate.pod_resources),
+        termination_message_policy="FallbackToLogsOnError",
+        volume_mounts=[place.in_container() for place in places],
+    )
+    disrupted = PodFailurePolicyOnPodConditionsPatternArgs(type="DisruptionTarget", status="True")
+    return JobSpecArgs(
+        backoff_limit=_ATTEMPTS,
+        pod_failure_policy=PodFailurePolicyArgs(
+            rules=[PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted])]
+        ),
+        template=PodTemplateSpecArgs(
+            metadata=pod_metadata(scope, CONTAINER_IMAGES),
+            spec=pod_spec(
+                spec,
+                spec.jail.populate,
+                containers=[main],
+                mounts=places,
+                restart_policy="Never",  # a failure policy needs it
+            ),
+        ),
+    )
+
+
+def _mounts(parts: Parts, containers: ContainersSpec) -> list[Mount]:
+    return [
+        mounts.claim("jail", parts.jail.name, layout.PUBLISHED_IMAGES, layout.IMAGES_IN_JAIL),
+        mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "64Mi"),
+        *_credentials(containers),
+    ]
+
+
+def _credentials(containers: ContainersSpec) -> list[Mount]:
+    if containers.images_secret is None:
+        return []
+    files = {layout.DOCKER_CONFIG_KEY: "config.json"}
+    return [mounts.secret_files_as("credentials", containers.images_secret, files, _CREDENTIALS, 0o400)]

@@ -1,0 +1,56 @@
+"""Images for everybody: the Job that fills their store, and the mounts with which jobs have it."""
+
+from typing import Any
+
+from tests.rendered.cluster.clusters import (
+    a_deployment,
+    capabilities_of,
+    containers_of,
+    mounts_of,
+    pod_of,
+    volume_of,
+)
+
+STORE = "/var/lib/soperator/images"
+WITH_IMAGES = {"images": ["ubuntu:24.04", "nvcr.io/nvidia/pytorch:26.09-py3"], "images_secret": "registry"}
+
+
+def publishing_pod(containers: dict[str, Any]) -> dict[str, Any]:
+    job = a_deployment(containers=containers).one("hpc-container-images-publish", "Job")
+    pod: dict[str, Any] = job.inputs["spec"]["template"]["spec"]
+    return pod
+
+
+def test_a_job_without_a_capability_brings_the_images_with_the_secrets_credentials() -> None:
+    pod = publishing_pod(WITH_IMAGES)
+    publish = containers_of(pod)["publish"]
+
+    assert publish["command"][-3:] == ["/usr/lib/soperator/containers/publish-images", *WITH_IMAGES["images"]]
+    assert capabilities_of(publish) == set()
+    assert volume_of(pod, mounts_of(publish)["/run/credentials"]) == {
+        "secret": {
+            "secretName": "registry",
+            "items": [{"key": ".dockerconfigjson", "path": "config.json"}],
+            "defaultMode": 0o400,
+        }
+    }
+    assert mounts_of(publish)[STORE]["subPath"] == "container-images"
+
+
+def test_the_job_is_there_without_images_to_remove_those_of_a_former_spec() -> None:
+    assert containers_of(publishing_pod({}))["publish"]["command"][-1].endswith("/publish-images")
+
+
+def test_jobs_have_the_store_read_only_before_there_are_images() -> None:
+    assert pod_of(a_deployment(containers={}), "hpc-cpu") == pod_of(a_deployment(containers=WITH_IMAGES), "hpc-cpu")
+    slurmd = containers_of(pod_of(a_deployment(containers={}), "hpc-cpu"))["slurmd"]
+
+    assert mounts_of(slurmd)[STORE]["readOnly"]
+    assert f"bind={STORE}:ro" in slurmd["command"]
+
+
+def test_without_containers_there_is_no_job_and_no_store() -> None:
+    deployment = a_deployment()
+
+    assert not [each for each in deployment.recorded if "container-images" in each.name]
+    assert STORE not in mounts_of(containers_of(pod_of(deployment, "hpc-cpu"))["slurmd"])
