@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from container_images.image_store import ImageStore
+from tests.soak import times
 from tests.waiting import wait_until
 
 DIGEST = "sha256:" + "a" * 64
@@ -55,6 +56,45 @@ def test_many_at_once_bring_it_once(tmp_path: Path) -> None:
 
     assert [process.exitcode for process in processes] == [0] * 20
     assert (tmp_path / "runs").read_text() == "x"
+
+
+PULLERS, KILLS = times(40, 100), times(10, 50)
+"""Processes that want an image at once, and how many of them are killed while they bring it."""
+
+FILES = 30
+CONTENT = "whole" * 1000
+
+
+def make_unless_killed(part: Path, new: Path) -> None:
+    """Make an image; the first ones that try are killed, after another number of files every time."""
+    with (part / "../../tries").open("a+") as tries:
+        tries.write("x")
+        tries.flush()
+        tried = tries.tell()
+    (new / "rootfs").mkdir()
+    for number in range(FILES):
+        if tried <= KILLS and number == (tried - 1) * FILES // KILLS:
+            os.kill(os.getpid(), signal.SIGKILL)
+        (new / "rootfs" / str(number)).write_text(CONTENT)
+
+
+def find_it_whole(folder: Path) -> None:
+    image = ImageStore(folder, lambda _: None).folder_of(DIGEST, make_unless_killed)
+    assert [(image / "rootfs" / str(number)).read_text() == CONTENT for number in range(FILES)] == [True] * FILES
+
+
+def test_of_many_at_once_none_finds_half_an_image_whoever_is_killed(tmp_path: Path) -> None:
+    context = get_context("fork")
+    processes = [context.Process(target=find_it_whole, args=(tmp_path,)) for _ in range(PULLERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+
+    ends = [process.exitcode for process in processes]
+    assert (ends.count(-signal.SIGKILL), ends.count(0)) == (KILLS, PULLERS - KILLS)
+    assert len((tmp_path / "tries").read_text()) == KILLS + 1, "one more try brings it for all"
+    assert list((tmp_path / "parts").iterdir()) == []
 
 
 def test_who_waits_is_told(tmp_path: Path) -> None:
