@@ -117,8 +117,8 @@ def test_what_a_task_changes_is_its_own(publishing: Slurm, image: tuple[str, str
     [
         "touch $STORE/new",
         "rm -r $STORE/names.json",
-        "echo x > $STORE/images/*/rootfs/etc/passwd",
-        "echo x > $STORE/uses/*",
+        "for file in $STORE/images/*/rootfs/etc/passwd; do echo x > $file; done",
+        "for file in $STORE/uses/*; do echo x > $file; done",
         "chmod 4777 $STORE/images/*/rootfs/bin/busybox",
         "ls $STORE/parts",
     ],
