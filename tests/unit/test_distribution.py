@@ -190,6 +190,15 @@ def test_importing_the_package_loads_neither_pulumi_nor_pydantic(environment: En
     assert not {"pulumi", "pulumi_kubernetes", "pydantic", "kubernetes", "yaml"} & {*modules}
 
 
+def test_the_server_of_dynamic_resources_loads_nothing_that_only_a_program_needs(environment: Environment) -> None:
+    code = "import sys, json, soperator_pulumi.lifecycle; print(json.dumps([*sys.modules]))"
+    modules = {*json.loads(environment.run("-c", code).stdout)}
+    assert "pulumi.dynamic" in modules, "every `up` starts this server, and waits for what it imports"
+    assert not {"pulumi_kubernetes", "pulumi_random", "kubernetes", "jinja2"} & modules
+    assert not {f"soperator_pulumi.{part}" for part in ("cluster", "platform", "plugin", "stack", "cli")} & modules
+    assert "soperator_pulumi.spec.cluster" not in modules
+
+
 def test_every_module_works_with_the_declared_dependencies_or_names_an_extra(environment: Environment) -> None:
     done = environment.run("-W", "error", "-c", IMPORT_EVERYTHING)
     assert done.returncode == 0, done.stderr
