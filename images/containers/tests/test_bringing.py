@@ -453,7 +453,7 @@ def test_a_password_is_sent_to_no_mirror_without_one(
 
     assert main(["7", "127.0.0.1:1/team/image:1.0"], variables, settings) == 1
     assert "/v2/team/image/manifests/1.0" in asked
-    assert "unauthorized" in capsys.readouterr().out
+    assert "are credentials for the registry" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
