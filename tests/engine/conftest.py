@@ -180,11 +180,11 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 def _descendants(root: int) -> list[int]:
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
     found = [root]
     for parent in found:
-        found += [pid for pid, above in pairs if above == parent]
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for file in Path("/proc", str(parent), "task").glob("*/children"):
+                found += map(int, file.read_text().split())
     return found[1:]
 
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -285,8 +284,10 @@ def test_a_server_for_dynamic_resources_ends_with_its_engine(local: Stack) -> No
     process.communicate()
     parent = f'"parent": {process.pid}'.encode()
 
-    def left_over() -> list[str]:
-        commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout.splitlines()
-        return [line.decode() for line in commands if parent in line]
+    def is_left_over(command: Path) -> bool:
+        try:
+            return parent in command.read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return False  # it has just ended
 
-    wait_until(lambda: not left_over(), "all children have ended")
+    wait_until(lambda: not any(map(is_left_over, Path("/proc").glob("[0-9]*/cmdline"))), "all children have ended")
