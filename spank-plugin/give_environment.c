@@ -11,7 +11,11 @@
 
 int main(int count, char **arguments)
 {
-    const int descriptor = count == 2 ? atoi(arguments[1]) : -1;
+    if (count != 2) {
+        fputs("give the environment to the task: name one descriptor\n", stderr);
+        return 1;
+    }
+    const int descriptor = atoi(arguments[1]);
 
     for (char **variable = environ; *variable; variable++) {
         const size_t size = strlen(*variable) + 1;

@@ -32,8 +32,8 @@ def made(tools: Toolchain) -> Path:
 
 
 def make(tools: Toolchain, *targets: str) -> Path:
-    """Make what has changed since the last run, and return the folder: the cache has one for each checkout."""
-    key = repr((str(SOURCES), tools.variables)).encode()
+    """Make what has changed since the last run, and return the folder: the cache has one for a checkout and targets."""
+    key = repr((str(SOURCES), tools.variables, targets)).encode()
     build = cache_dir() / "spank-plugin-tests" / hashlib.sha256(key).hexdigest()[:16]
     with locks.held(build.with_suffix(".lock"), "making the plugin", wait_seconds=BUILD_SECONDS):
         done = subprocess.run(
