@@ -475,7 +475,7 @@ def test_settings_of_registries_in_a_home_do_not_count(
     variables = {**programs, "HOME": str(tmp_path / "home")}
 
     assert main(["7", f"{faulty.host}/a/b:1"], variables) == 1
-    assert "does not look like a TLS handshake" in capsys.readouterr().out
+    assert f"https://{faulty.host}/v2/" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("own", [False, True])
