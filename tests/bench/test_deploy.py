@@ -14,7 +14,7 @@ import pytest
 from tests.bench.ratios import Goal, report, seconds
 from tests.bench.sizes import size
 from tests.bench.test_accounting import ACCOUNTING
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
+from tests.cluster.slurm import JAIL, SMALL, Slurm, a_cluster, a_jail, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
@@ -26,6 +26,9 @@ ROUNDS, OPERATIONS = size(3, 1), size(5, 1)
 FEW, MANY = 1, size(20, 2)
 """Counts of node sets."""
 CONFIG_MAPS = 30
+
+ALL_PARTS = {"accounting": ACCOUNTING, "rest": {"pod_resources": SMALL}, "metrics": {}, "health": {"enabled": True}}
+"""Parts of a cluster that a program need not have."""
 
 KINDS = (
     "persistentvolumeclaims,secrets,configmaps,services,networkpolicies,statefulsets,poddisruptionbudgets,jobs,cronjobs"
@@ -140,7 +143,9 @@ def run(words: list[str]) -> str:
     return done.stdout
 
 
-def test_up_without_a_change_against_a_program_of_config_maps(slurm: Slurm) -> None:
+@pytest.mark.parametrize("parts", [{}, ALL_PARTS], ids=["the smallest cluster", "all parts"])
+def test_up_without_a_change_against_a_program_of_config_maps(slurm: Slurm, parts: dict[str, Any]) -> None:
+    slurm.cluster |= parts
     slurm.up()
     run(bare_operation(slurm, CONFIG_MAPS))
     ours, theirs = [], []
@@ -148,7 +153,8 @@ def test_up_without_a_change_against_a_program_of_config_maps(slurm: Slurm) -> N
         theirs.append(seconds(lambda: run(bare_operation(slurm, CONFIG_MAPS))))
         ours.append(seconds(lambda: run(operation(slurm))))
 
-    report("up without a change", ours, theirs, f"{CONFIG_MAPS} ConfigMaps", Goal(2.0))
+    what = f"up without a change of {len(slurm.deployer().state())} resources"
+    report(what, ours, theirs, f"{CONFIG_MAPS} ConfigMaps", Goal(2.0))
 
 
 @pytest.mark.timeout(1800)
