@@ -26,8 +26,26 @@ pytestmark = [pytest.mark.engine, pytest.mark.soak, pytest.mark.timeout(2400)]
 GENERATED = {"munge-key", "ssh-host-key", "jwt-key", "database-password", "slurmdbd-config"}
 """Secrets of Kubernetes with what a cluster generates."""
 
+VERBOSE = ("--verbose=8", "--logflow", "--logtostderr")
+"""Options with which the CLI, its plugins and the program log what they do.
+
+From 9 on, the CLI logs every property in plain text, secrets too, whatever the program (`docs/state.md`).
+"""
+
 _GZIP = b"\x1f\x8b"
 _RANDOM = re.compile(r"[A-Za-z0-9]{24,}")
+
+
+def forms_of(word: str) -> Iterator[str]:
+    """Yield letters and digits as they stand in a text, in hex, and in base64 of a text with them at any place.
+
+    JSON and URLs leave letters and digits as they are.
+    """
+    yield word
+    yield word.encode().hex()
+    for before, shared in ((0, 0), (1, 2), (2, 3)):
+        known = (before + len(word)) * 8 // 6  # the last character may be shared with what follows
+        yield base64.b64encode(b" " * before + word.encode()).decode()[shared:known]
 
 
 @dataclass
@@ -46,10 +64,11 @@ class Shown:
             self.texts[str(file)] = content.decode(errors="replace")
 
     def add_secrets(self, name: str, *values: str) -> None:
-        """Add what is random in these values, and how Kubernetes encodes it."""
-        words = {word for value in values for word in _RANDOM.findall(value)}
-        encoded = {word for value in values for word in _RANDOM.findall(base64.b64encode(value.encode()).decode())}
-        self.secrets.setdefault(name, set()).update(words | encoded)
+        """Add what is random in these values, plain and encoded."""
+        for value in values:
+            encoded = _RANDOM.findall(base64.b64encode(value.encode()).decode())
+            forms = [form for word in _RANDOM.findall(value) for form in forms_of(word)]
+            self.secrets.setdefault(name, set()).update(encoded, forms)
 
     def add_secrets_of(self, program: ProgramInLanguages) -> None:
         """Add the Secrets of a cluster."""
@@ -184,11 +203,12 @@ def test_the_cli_prints_and_keeps_no_secret(
 
     ask_for_other_secrets(program)
     cli("preview", "--json")
-    cli("preview", "--diff", "--save-plan", str(cli.files / "plan.json"))
-    cli("up", "--yes", "--diff", "--event-log", str(cli.files / "updated.json"))
+    cli("preview", "--diff", "--show-reads", "--show-sames", "--save-plan", str(cli.files / "plan.json"))
+    cli("up", "--yes", "--diff", "--event-log", str(cli.files / "updated.json"), *VERBOSE)
     shown.add_secrets_of(program)
     cli.look()
 
+    cli("preview", "--diff", *VERBOSE)
     cli("destroy", "--preview-only", "--diff")
     cli("destroy", "--yes", "--diff")
     cli("stack", "history", "--json")
