@@ -76,11 +76,13 @@ class Manifests:
     def files(self, stack: str) -> dict[str, str]:
         """Return the content of a folder by file name: a file an object, and the pages for a reader."""
         numbered = {
-            f"{number:03}-{'-'.join(filter(None, (each.namespace, each.kind.lower(), each.name)))}.yaml": each
-            for number, each in enumerate(self.objects, start=1)
+            f"{number:03}-{'-'.join(filter(None, (made.namespace, made.kind.lower(), made.name)))}.yaml": made
+            for number, made in enumerate(self.objects, start=1)
         }
-        page = ManifestsPage(stack, {name: each.body for name, each in numbered.items()}, self.secrets, self.beside)
-        texts = {name: each.text() for name, each in numbered.items()}
+        page = ManifestsPage(
+            stack, {name: manifest.body for name, manifest in numbered.items()}, self.secrets, self.beside
+        )
+        texts = {name: manifest.text() for name, manifest in numbered.items()}
         return {"README.md": page.text(), "secrets.md": page.secrets_text(), **texts}
 
 
@@ -99,7 +101,7 @@ def manifests_of(deployment: Deployment) -> Manifests:
             secrets.append(_note(body))
         else:
             objects.append(Manifest(_plain(body)))
-    _check_names([*(each.body for each in objects), *(note.body for note in secrets)])
+    _check_names([*(made.body for made in objects), *(note.body for note in secrets)])
     return Manifests(tuple(objects), tuple(secrets), tuple(beside))
 
 
@@ -119,9 +121,10 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
     """Yield resources after those that they depend on; by name where Pulumi would create them at the same time."""
-    known = {(each.type, each.name): each for each in resources}
+    known = {(resource.type, resource.name): resource for resource in resources}
     waits = {
-        key: {other for other in map(_key, each.request.dependencies) if other in known} for key, each in known.items()
+        key: {other for other in map(_key, resource.request.dependencies) if other in known}
+        for key, resource in known.items()
     }
     ready = [(name, type_) for (type_, name), others in waits.items() if not others]
     heapq.heapify(ready)
@@ -177,9 +180,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
     """Return a tree with whole numbers as integers, and without values that are not set."""
     match value:
         case Mapping():
-            return {key: _plain(each) for key, each in value.items() if each is not None and not _is_unset(key, each)}
+            return {key: _plain(item) for key, item in value.items() if item is not None and not _is_unset(key, item)}
         case list():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case float() if value.is_integer():
             return int(value)
     return value
@@ -195,7 +198,7 @@ def _ordered(value: Any) -> Any:  # noqa: ANN401 any tree of values
         case Mapping():
             return {key: _ordered(value[key]) for key in sorted(value, key=_place)}
         case list():
-            return [_ordered(each) for each in value]
+            return [_ordered(item) for item in value]
     return value
 
 

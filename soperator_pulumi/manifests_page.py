@@ -134,19 +134,19 @@ class ManifestsPage:
             *(["# the Secrets: secrets.md"] if self.secrets else []),
             "kubectl apply --server-side -f .",
             *(
-                f"kubectl wait --namespace {each['namespace']} --for=condition=complete --timeout=1h job/{each['name']}"
-                for each in jobs
+                f"kubectl wait --namespace {job['namespace']} --for=condition=complete --timeout=1h job/{job['name']}"
+                for job in jobs
             ),
         ]
 
     def _references(self) -> list[str]:
         """Return the objects to which the stack refers, which have to be there before."""
         found = [
-            f"- {each['kind']} `{each['name']}` ({each['path']})"
+            f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
             for resource in self.beside
             if acts_as(resource.type, "Prerequisites")
-            for each in resource.inputs.get("references", [])
-            if each.get("name")
+            for reference in resource.inputs.get("references", [])
+            if reference.get("name")
         ]
         return ["These must exist:\n", *found, ""] if found else []
 

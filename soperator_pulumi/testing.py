@@ -78,7 +78,7 @@ class Deployment:
 
     def resources(self, type_: str = "") -> tuple[Recorded, ...]:
         """Return all resources, or those whose type ends with `type_`."""
-        return tuple(each for each in self.recorded if each.type.endswith(type_))
+        return tuple(resource for resource in self.recorded if resource.type.endswith(type_))
 
     def one(self, name: str, type_: str = "") -> Recorded:
         """Return the resource of a logical name, and of a type if given.
@@ -86,9 +86,9 @@ class Deployment:
         Raises:
             LookupError: None, or more than one. The message lists the names.
         """
-        found = [each for each in self.resources(type_) if each.name == name]
+        found = [resource for resource in self.resources(type_) if resource.name == name]
         if len(found) != 1:
-            names = ", ".join(sorted({each.name for each in self.resources(type_)}))
+            names = ", ".join(sorted({resource.name for resource in self.resources(type_)}))
             raise LookupError(f"{len(found)} resources are named {name!r}. There are: {names}.")
         return found[0]
 
@@ -98,7 +98,7 @@ class Deployment:
 
     def waits_for(self, resource: Recorded) -> tuple[Recorded, ...]:
         """Return the resources created before `resource` and deleted after it, directly or through others."""
-        known = {(each.type, each.name): each for each in self.recorded}
+        known = {(resource.type, resource.name): resource for resource in self.recorded}
         found: dict[tuple[str, str], Recorded] = {}
         looked_at = [resource]
         while looked_at:
@@ -108,7 +108,7 @@ class Deployment:
                 if key in known and key not in found:
                     found[key] = known[key]
                     looked_at.append(known[key])
-        return tuple(each for each in self.recorded if (each.type, each.name) in found)
+        return tuple(resource for resource in self.recorded if (resource.type, resource.name) in found)
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -200,8 +200,8 @@ class _Mocks(mocks.Mocks):
         outputs = self._stacks[name]
         return {
             "name": name,
-            "outputs": {key: each.value if isinstance(each, Secret) else each for key, each in outputs.items()},
-            "secretOutputNames": [key for key, each in outputs.items() if isinstance(each, Secret)],
+            "outputs": {key: output.value if isinstance(output, Secret) else output for key, output in outputs.items()},
+            "secretOutputNames": [key for key, output in outputs.items() if isinstance(output, Secret)],
         }
 
 
@@ -277,7 +277,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
     if rpc.is_rpc_secret(value):
         return Secret(_plain(rpc.unwrap_rpc_secret(value)))
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value

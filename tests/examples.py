@@ -38,14 +38,14 @@ class Example:
     def texts(self, **changes: Any) -> dict[str, str]:
         """Return the values as a program reads them, with those of other keys."""
         values = {**self.config(), **changes}
-        return {key: each if isinstance(each, str) else json.dumps(each) for key, each in values.items()}
+        return {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
 
 
 EXAMPLES = [Example(file.parent) for file in sorted(FOLDER.glob("**/Pulumi.yaml"))]
-PYTHON = [each for each in EXAMPLES if (each.folder / "__main__.py").exists()]
+PYTHON = [item for item in EXAMPLES if (item.folder / "__main__.py").exists()]
 
 
 def example(name: str) -> Example:
     """Return the example of a name."""
-    (found,) = (each for each in EXAMPLES if each.name == name)
+    (found,) = (item for item in EXAMPLES if item.name == name)
     return found

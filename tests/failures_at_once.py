@@ -44,7 +44,7 @@ def machine() -> str:
     available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
     memory_gib = int(available[1]) * 1024 / _GIB if available else 0
     disk_gib = shutil.disk_usage(paths.ROOT).free / _GIB
-    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
+    load = " ".join(f"{number:.1f}" for number in os.getloadavg())
     return f"(load {load}; {memory_gib:.1f} GiB of memory and {disk_gib:.1f} GiB of disk are free)"
 
 

@@ -136,7 +136,7 @@ class OtherPython:
             apt = debian_releases.apt_access(Path(temporary) / "apt", self._release)
             here = {Path("/dev"): Path("/dev"), Path("/sys"): Path("/sys"), CACHE: folder / "cache", **mounted}
             here |= {Path("/etc", name): Path("/etc", name) for name in _WAY_OUT if Path("/etc", name).exists()}
-            here |= {Path("/etc/apt", each.name): each for each in apt.folder.iterdir() if each.is_dir()}
+            here |= {Path("/etc/apt", path.name): path for path in apt.folder.iterdir() if path.is_dir()}
             pairs = [str(path) for there, path in here.items() for path in (path, there)]
             return subprocess.run(
                 [*CONFINED, "sh", "-c", _ENTER, "sh", folder, layers, *pairs, "--", *words],

@@ -243,7 +243,7 @@ def _jails() -> st.SearchStrategy[Data]:
             "storage": st.sampled_from(
                 [{"size_gib": 4096}, {"storage_class": "shared", "static_volume": "nfs"}, {"existing_claim": "jail"}]
             ),
-            "submounts": st.lists(st.sampled_from(_SUBMOUNTS), unique_by=lambda each: each["path"]),
+            "submounts": st.lists(st.sampled_from(_SUBMOUNTS), unique_by=lambda item: item["path"]),
             "isolation": st.fixed_dictionaries(
                 {}, optional={name: st.booleans() for name in ("pid", "ipc", "user_namespaces")}
             ),

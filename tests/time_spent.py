@@ -182,8 +182,8 @@ def _rows(title: str, spent: dict[str, Spent], times: str) -> Iterator[str]:
     if longest:
         yield f"\n{'wall':>7} {'own':>7} {'machine':>8} {times:>7}  {title} ({len(spent)} in all)"
     for name in longest:
-        each = spent[name]
-        yield f"{each.wall:7.1f} {each.own:7.1f} {each.machine:8.1f} {each.times:7}  {name}"
+        part = spent[name]
+        yield f"{part.wall:7.1f} {part.own:7.1f} {part.machine:8.1f} {part.times:7}  {name}"
 
 
 def _module(nodeid: str) -> str:

@@ -164,7 +164,7 @@ def main() -> None:
         listener.listen(64)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        arguments = [each for each in _Server(listener).serve() if each != "-u"]
+        arguments = [text for text in _Server(listener).serve() if text != "-u"]
     sys.argv = arguments
     sys.path[0] = str(Path(arguments[0]).parent)
     runpy.run_path(arguments[0], run_name="__main__")

@@ -55,8 +55,8 @@ def _read_by_templates(chart: Path) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for template in (chart / "templates").rglob("*"):
         if template.suffix in {".yaml", ".yml", ".tpl", ".txt"}:
-            for each in _READ.finditer(template.read_text()):
-                found[each["path"]] = found.get(each["path"], False) or each["whole"] is not None
+            for item in _READ.finditer(template.read_text()):
+                found[item["path"]] = found.get(item["path"], False) or item["whole"] is not None
     return found
 
 

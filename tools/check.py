@@ -85,21 +85,23 @@ def carry_out(*stages: Sequence[SourceCheck]) -> None:
         UserError: Checks failed. Their output stands above it.
 
     """
-    ended = [each for stage in stages for each in _reported(stage)]
-    failed = [each for each in ended if not each.passed]
-    for each in failed:
-        if each is not ended[-1]:  # others have printed since
-            say(each.text)
+    ended = [ended_check for stage in stages for ended_check in _reported(stage)]
+    failed = [ended_check for ended_check in ended if not ended_check.passed]
+    for ended_check in failed:
+        if ended_check is not ended[-1]:  # others have printed since
+            say(ended_check.text)
     if failed:
-        names = ", ".join(each.check.name for each in failed)
+        names = ", ".join(ended_check.check.name for ended_check in failed)
         raise UserError(
-            "\n    ".join([f"failed: {names}. To repeat that alone:", *(each.check.line for each in failed)])
+            "\n    ".join(
+                [f"failed: {names}. To repeat that alone:", *(ended_check.check.line for ended_check in failed)]
+            )
         )
 
 
 def _reported(stage: Sequence[SourceCheck]) -> Iterator[EndedCheck]:
     with ThreadPoolExecutor(len(stage)) as pool:
-        for future in as_completed([pool.submit(_run, each) for each in stage]):
+        for future in as_completed([pool.submit(_run, source_check) for source_check in stage]):
             ended = future.result()
             say(ended.text)
             yield ended

@@ -54,7 +54,7 @@ def problems(
     if not tagged:
         return found
     if tagged != [version]:
-        names = ", ".join(f"v{each}" for each in tagged)
+        names = ", ".join(f"v{text}" for text in tagged)
         found.append(
             f'soperator_pulumi/__init__.py: __version__ is "{version}", and the commit has the tag {names}. '
             f"Tag it v{version}, or set the version and commit."

@@ -20,8 +20,8 @@ def with_their_jobs(found: StackChanges, deployer: Deployer, chosen: ChosenClust
         chosen: Kubernetes to ask where a cluster has recorded no access, or a secret one. Another cluster's namespace
             is known by its UID, and not looked at.
     """
-    deleted = {each.urn for each in found.of(StepOp.DELETE) if acts_as(each.type, "DrainGate")}
-    gates = [each for each in deployer.state() if each.urn in deleted] if deleted else []
+    deleted = {change.urn for change in found.of(StepOp.DELETE) if acts_as(change.type, "DrainGate")}
+    gates = [resource for resource in deployer.state() if resource.urn in deleted] if deleted else []
     lines = [line for gate in gates if _of_a_cluster(gate) for line in _lines(gate, chosen)]
     for line in lines:
         say(line)

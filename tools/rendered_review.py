@@ -40,7 +40,7 @@ def main() -> None:
     with step(f"Rendering stack {stack} of the change"):
         after, violations = _judged(stack)
     print(page(stack, before, after, violations))
-    if any(each.level.fails for each in violations):
+    if any(violation.level.fails for violation in violations):
         raise UserError(f"Stack {stack} is refused. The page has the reasons.")
 
 
@@ -83,11 +83,13 @@ def page(
         "delete": sorted(old.keys() - new.keys()),
     }
     counts = ", ".join(f"{len(names)} to {operation}" for operation, names in changes.items() if names)
-    refused = any(each.level.fails for each in violations)
+    refused = any(violation.level.fails for violation in violations)
     parts = [f"## Manifests of `{stack}`: {'refused' if refused else counts or 'no change'}"]
     if before is None:
         parts.append("The base does not render this stack: all of it counts as new.")
-    parts += [markdown.block([f"[{each.level}] {each.policy}: {each.message}"]) for each in violations]
+    parts += [
+        markdown.block([f"[{violation.level}] {violation.policy}: {violation.message}"]) for violation in violations
+    ]
     rows = [f"| {operation} | {markdown.code(name)} |" for operation, names in changes.items() for name in names]
     if rows:
         parts.append("\n".join(["| step | file |", "|---|---|", *rows]))

@@ -31,7 +31,7 @@ def main() -> None:
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:
         chosen.embedded.require_number(machines)  # before anything is built
-        versions = sorted({images.version_of(each.merged) for each in clusters})
+        versions = sorted({images.version_of(cluster.merged) for cluster in clusters})
         if build.is_needed(chosen.embedded, versions):
             build.build(chosen.embedded, versions)
         chosen.embedded.up(machines)
@@ -83,12 +83,12 @@ def require_images_that_can_be_pulled(stack: str, clusters: Sequence[Described])
         UserError: A cluster has no images in a registry.
 
     """
-    for each in clusters:
-        if isinstance(each.merged, Mapping) and not each.merged.get("images"):
+    for cluster in clusters:
+        if isinstance(cluster.merged, Mapping) and not cluster.merged.get("images"):
             raise UserError(
                 f"stacks/Pulumi.{stack}.yaml names no images. Those built on this machine are out of reach for the "
                 "chosen Kubernetes. Push them to your registry with `make images REGISTRY=...`, then add the "
-                f"`images:` block that it prints to {each.path}."
+                f"`images:` block that it prints to {cluster.path}."
             )
 
 
@@ -126,14 +126,14 @@ def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
     clusters = deployed_clusters.outputs_by_cluster(outputs)
     return [
         Login(
-            each["namespace"],
+            cluster["namespace"],
             host=name if len(clusters) > 1 else ssh.HOST,
-            user=each["login_user"],
-            host_key=each["login_host_key"],
+            user=cluster["login_user"],
+            host_key=cluster["login_host_key"],
             identity=ssh.private_key_file(),
         )
-        for name, each in clusters.items()
-        if "login_user" in each
+        for name, cluster in clusters.items()
+        if "login_user" in cluster
     ]
 
 

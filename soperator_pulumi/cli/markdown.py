@@ -10,7 +10,7 @@ LONGEST_PAGE = 250_000
 
 def block(lines: Iterable[str], language: str = "text") -> str:
     """Return lines as a block, whose fence is longer than any in them."""
-    text = "\n".join(_printable(line) for each in lines for line in each.split("\n"))
+    text = "\n".join(_printable(line) for text in lines for line in text.split("\n"))
     fence = "`" * max(4, _longest_run(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 

@@ -65,7 +65,7 @@ def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
 
 def options_of(given: argparse.Namespace) -> Options:
     """Return the options of a command line."""
-    probes = () if given.read_only else tuple(each for each in PROBES if each not in given.skip)
+    probes = () if given.read_only else tuple(probe for probe in PROBES if probe not in given.skip)
     return Options(given.json, probes, tuple(given.accept), given.timeout, stack_outputs_in(given))
 
 
@@ -89,7 +89,7 @@ def _one_of(names: Collection[str]) -> Callable[[str], str]:
 
 
 def _listed(names: Collection[str]) -> str:
-    return ", ".join(f'"{each}"' if " " in each else each for each in names)
+    return ", ".join(f'"{name}"' if " " in name else name for name in names)
 
 
 def _seconds(text: str) -> float:

@@ -52,7 +52,7 @@ class ExporterRights:
     @property
     def bindings(self) -> list[RoleBinding | ClusterRoleBinding]:
         """Return the bindings, which the pod comes after."""
-        return [each for each in (self.binding, self.cluster_binding) if each is not None]
+        return [item for item in (self.binding, self.cluster_binding) if item is not None]
 
 
 def create_exporter_rights(name: str, scope: Scope, component: str, metrics: MetricsSpec) -> ExporterRights:

@@ -151,7 +151,11 @@ def long_check_reports(parts: Parts) -> list[Mount]:
 def _homes(parts: Parts) -> list[Mount]:
     """Return the mount of the homes, which may be on a volume of their own."""
     homes = [mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL)]
-    return [each for each in with_submounts(homes, parts.spec, SubmountRole.WORKER) if each.path == layout.HOMES_DIR]
+    return [
+        submount
+        for submount in with_submounts(homes, parts.spec, SubmountRole.WORKER)
+        if submount.path == layout.HOMES_DIR
+    ]
 
 
 def _mounts(parts: Parts) -> list[Mount]:

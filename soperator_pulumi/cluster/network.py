@@ -204,7 +204,10 @@ def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> 
     if not peers:
         return []  # a rule without peers allows everything
     # Ranges for UDP as well: some plugins know ranges, but no protocol without a port.
-    ports = [*(_range("TCP", each) for each in egress.open_ports(network.closed_ports)), _range("UDP", Ports.all())]
+    ports = [
+        *(_range("TCP", open_port) for open_port in egress.open_ports(network.closed_ports)),
+        _range("UDP", Ports.all()),
+    ]
     return [NetworkPolicyEgressRuleArgs(to=peers, ports=ports if network.closed_ports else None)]
 
 
@@ -215,7 +218,7 @@ def _with_kubernetes(
 
     def added(found: Sequence[str] | None) -> list[NetworkPolicyEgressRuleArgs]:
         # a rule without peers allows everything
-        return [*rules, *([NetworkPolicyEgressRuleArgs(to=[_addresses(each) for each in found])] if found else [])]
+        return [*rules, *([NetworkPolicyEgressRuleArgs(to=[_addresses(text) for text in found])] if found else [])]
 
     return api_servers.apply(added)
 

@@ -167,5 +167,5 @@ def _template_text(spec: StatefulSetSpec) -> str:
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of outputs
     """Return a tree of outputs as dictionaries and lists: their own classes cannot be written as JSON."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in dict.items(value)}
+        return {key: _plain(item) for key, item in dict.items(value)}
     return [*map(_plain, value)] if isinstance(value, list) else value

@@ -22,7 +22,7 @@ def references(spec: ClusterSpec) -> list[Reference]:
     """
     offered = _offered(spec.platform)
     every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_service_accounts(spec), *_custom_kinds(spec)]
-    return [each for each in every if (each["kind"], each["name"]) not in offered]
+    return [entry for entry in every if (entry["kind"], entry["name"]) not in offered]
 
 
 def _offered(platform: ProvidedSpec) -> list[tuple[str, object]]:

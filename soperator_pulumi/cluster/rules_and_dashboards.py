@@ -42,7 +42,7 @@ class RulesAndDashboards(pulumi.ComponentResource):
         own = scope.within(self)
         self.rules = None if metrics.alerts is None else _create_rules(name, own, metrics.alerts)
         shown = DASHBOARDS if metrics.dashboards else ()
-        self.dashboards = {each.uid: _create_dashboard(name, own, each) for each in shown}
+        self.dashboards = {dashboard.uid: _create_dashboard(name, own, dashboard) for dashboard in shown}
         self.register_outputs({})
 
 

@@ -104,7 +104,7 @@ def create_keys(
     jwt = None if rest is None else _jwt_key(name, scope, secrets, rest)
     # Pods that read the user's own key for tokens are replaced for another `rest.key_version` alone.
     keys = [munge, ssh_host.key, *([jwt] if jwt is not None and jwt.created is not None else [])]
-    created = tuple(each.created for each in keys if each.created is not None)
+    created = tuple(key.created for key in keys if key.created is not None)
     return Keys(
         munge=munge.file,
         jwt=None if jwt is None else jwt.file,
@@ -115,7 +115,7 @@ def create_keys(
         in_use=KeysInUse(
             f"{name}-keys-in-use",
             cluster=scope.connection(),
-            keys=[each.in_use() for each in keys],
+            keys=[key.in_use() for key in keys],
             opts=scope.behind(*created).options(),
         ),
     )

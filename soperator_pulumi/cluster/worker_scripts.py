@@ -86,6 +86,6 @@ def stop_command(owner: str) -> list[str]:
 def _reasons(owner: str) -> str:
     """Return the reasons of drains that a recreated pod ends, as an extended regular expression."""
     prefix = str(Marker(owner, Operation.POD_STOP)).removesuffix(Operation.POD_STOP).replace(".", "[.]")
-    of_pods = "|".join(each for each in Operation if each.of_a_pod)
+    of_pods = "|".join(operation for operation in Operation if operation.of_a_pod)
     of_runs = "|".join(sorted(SET_BY_RUNS))
     return f"{prefix}({of_pods}|({of_runs}) [0-9a-f]{{6}}( [(]was: .*[)])?)"

@@ -25,4 +25,4 @@ class ComponentType:
     @property
     def required(self) -> frozenset[str]:
         """Inputs that a program must give, by their names in Python."""
-        return self.needed | {each.name for each in self.inputs.properties if each.required}
+        return self.needed | {property_.name for property_ in self.inputs.properties if property_.required}

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 COMPONENTS = (CLUSTER, PLATFORM)
 """Components for programs in other languages."""
 
-_NAMES = frozenset(name for each in COMPONENTS for name in names_in(each.inputs))
+_NAMES = frozenset(name for component in COMPONENTS for name in names_in(component.inputs))
 _ACCESS = (KUBECONFIG, CONTEXT)
 _LANGUAGES = ("nodejs", "python", "csharp", "java", "go")
 _SETTINGS = {"respectSchemaVersion": True}
@@ -59,9 +59,9 @@ def schema() -> Json:
         },
         "config": {"variables": config},
         "provider": {"description": _PROVIDER, "inputProperties": config},
-        "types": {_token(each): _named_type(each) for each in _named_types()},
+        "types": {_token(named): _named_type(named) for named in _named_types()},
         "resources": {
-            **{each.token: _component(each) for each in COMPONENTS},
+            **{component.token: _component(component) for component in COMPONENTS},
             **{kind.token: _part(kind) for kind in KINDS},
         },
     }
@@ -72,28 +72,30 @@ def _component(type_: ComponentType) -> Json:
         "isComponent": True,
         "description": type_.description,
         "inputProperties": _properties(type_.inputs) | _access(),
-        "requiredInputs": [each.key for each in type_.inputs.properties if each.name in type_.required],
+        "requiredInputs": [property_.key for property_ in type_.inputs.properties if property_.name in type_.required],
         "properties": _properties(type_.outputs),
-        "required": [each.key for each in type_.outputs.properties if each.required],
+        "required": [property_.key for property_ in type_.outputs.properties if property_.required],
     }
 
 
 def _part(kind: LiveKind) -> Json:
     """Return the schema of a custom resource, whose keys are those of Python, for which no language needs a class."""
     inputs, outputs = model_type(kind.inputs), output_type(kind.resource)
-    given = {each.name: _described(each) for each in inputs.properties} | _access()
+    given = {property_.name: _described(property_) for property_ in inputs.properties} | _access()
     return {
         "isOverlay": True,
         "description": f"{outputs.description} {_PART}",
         "inputProperties": given,
-        "requiredInputs": [each.name for each in inputs.properties if each.required],
-        "properties": given | {each.name: _described(each) for each in outputs.properties},
+        "requiredInputs": [property_.name for property_ in inputs.properties if property_.required],
+        "properties": given | {property_.name: _described(property_) for property_ in outputs.properties},
         "aliases": [{"type": kind.resource.token(ServedBy.PROGRAM)}],
     }
 
 
 def _access() -> Json:
-    found = {each.key: _property(each) for each in CLUSTER.inputs.properties if each.name in _ACCESS}
+    found = {
+        property_.key: _property(property_) for property_ in CLUSTER.inputs.properties if property_.name in _ACCESS
+    }
     return found | {KUBECONFIG: {**found[KUBECONFIG], "secret": True}}
 
 
@@ -101,18 +103,18 @@ def _named_type(type_: ObjectType | Words) -> Json:
     parts: Json
     match type_:
         case ObjectType(_, description, properties):
-            required = [each.key for each in properties if each.required]
+            required = [property_.key for property_ in properties if property_.required]
             parts = {"type": "object", "properties": _properties(type_)} | ({"required": required} if required else {})
         case Words(_, description, words):
             parts = {
                 "type": "string",
-                "enum": [_with_text({"name": each.name, "value": each.value}, each.description) for each in words],
+                "enum": [_with_text({"name": word.name, "value": word.value}, word.description) for word in words],
             }
     return _with_text(parts, description)
 
 
 def _properties(type_: ObjectType) -> Json:
-    return {each.key: _property(each) for each in type_.properties}
+    return {property_.key: _property(property_) for property_ in type_.properties}
 
 
 def _property(property_: Property) -> Json:
@@ -140,7 +142,7 @@ def _form(type_: PropertyType, *, plain: bool) -> Json:
         case Anything():
             return {"$ref": "pulumi.json#/Any"}
         case OneOf(several):
-            return {"oneOf": [_alternative(each, plain=plain) for each in several]}
+            return {"oneOf": [_alternative(item, plain=plain) for item in several]}
         case ListOf(items, plain_items):
             return {"type": "array", "items": _reference(items, plain=plain_items)}
         case MapOf(values, plain_values):
@@ -168,7 +170,7 @@ def _token(type_: ObjectType | Words) -> str:
 
 def _named_types() -> list[ObjectType | Words]:
     """Return the types with names in all components, each once, by their names."""
-    found = {each.name: each for component in COMPONENTS for each in _named_types_in(component.inputs)}
+    found = {type_.name: type_ for component in COMPONENTS for type_ in _named_types_in(component.inputs)}
     return [found[name] for name in sorted(found)]
 
 
@@ -182,8 +184,8 @@ def _named_types_in(type_: PropertyType) -> Iterator[ObjectType | Words]:
                 found[part.name] = part
             case ObjectType():
                 found[part.name] = part
-                for each in part.properties:
-                    collect(each.type)
+                for property_ in part.properties:
+                    collect(property_.type)
             case ListOf(items=inner) | MapOf(values=inner):
                 collect(inner)
             case OneOf(several):
@@ -191,4 +193,4 @@ def _named_types_in(type_: PropertyType) -> Iterator[ObjectType | Words]:
                     collect(form)
 
     collect(type_)
-    yield from (each for each in found.values() if each is not type_)
+    yield from (item for item in found.values() if item is not type_)

@@ -106,7 +106,9 @@ class PluginServicer(ProviderServicer):
         if failures := _bad_inputs(kind, news):
             return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
         result = await self._act(request.urn, context, lambda provider: provider.check(olds, news))
-        failures = [provider_pb2.CheckFailure(property=each.property, reason=each.reason) for each in result.failures]
+        failures = [
+            provider_pb2.CheckFailure(property=failure.property, reason=failure.reason) for failure in result.failures
+        ]
         return provider_pb2.CheckResponse(inputs=write(result.inputs, secret), failures=failures)
 
     async def Diff(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
@@ -198,16 +200,16 @@ def _bad_inputs(kind: LiveKind, inputs: dict[str, Any]) -> list[provider_pb2.Che
         kind.inputs.model_validate(inputs)
     except ValidationError as error:
         return [
-            provider_pb2.CheckFailure(property=_path(each["loc"]), reason=f"{each['msg']}.")
-            for each in error.errors(include_url=False)
-            if each["type"] == "missing" or not has_unknown(each["input"])
+            provider_pb2.CheckFailure(property=_path(item["loc"]), reason=f"{item['msg']}.")
+            for item in error.errors(include_url=False)
+            if item["type"] == "missing" or not has_unknown(item["input"])
         ]
     return []
 
 
 def _bad_state(urn: str, error: ValidationError) -> str:
     """Return the words on recorded properties that this version does not take, without their values."""
-    problems = [f"\n  {_path(each['loc'])}: {each['msg']}." for each in error.errors(include_url=False)]
+    problems = [f"\n  {_path(item['loc'])}: {item['msg']}." for item in error.errors(include_url=False)]
     return (
         f"{_name(urn)}: the state has properties that this version of the plugin does not take:{''.join(problems)}\n"
         "Run with the version that has written the state, or correct it: pulumi stack export, pulumi stack import."

@@ -181,7 +181,7 @@ def type_of(hint: object, name: str = "") -> PropertyType:
 def takes_outputs(hint: object) -> bool:
     """Return True where a value of this annotation may be an Output as a whole."""
     if typing.get_origin(hint) in {typing.NotRequired, typing.Required, typing.Union, types.UnionType}:
-        return any(takes_outputs(each) for each in typing.get_args(hint))
+        return any(takes_outputs(get_arg) for get_arg in typing.get_args(hint))
     return _is_output(hint)
 
 
@@ -218,10 +218,10 @@ def _words(given: object, name: str) -> Words | None:
     """Return the words that an annotation lists, as an enumeration or as literals; None where it lists none."""
     if isinstance(given, type) and issubclass(given, Enum):
         texts = member_descriptions(given)
-        words = [Word(_constant(each.name.lower()), each.value, texts.get(each.name, "")) for each in given]
+        words = [Word(_constant(enum.name.lower()), enum.value, texts.get(enum.name, "")) for enum in given]
         return Words(given.__name__, inspect.getdoc(given) or "", tuple(words))
     if typing.get_origin(given) is typing.Literal:
-        return Words(name, "", tuple(Word(_constant(each), each, "") for each in typing.get_args(given)))
+        return Words(name, "", tuple(Word(_constant(get_arg), get_arg, "") for get_arg in typing.get_args(given)))
     return None
 
 
@@ -234,11 +234,11 @@ def _constant(word: str) -> str:
 def _union(arguments: Sequence[object], name: str) -> PropertyType:
     """Return the type of a union's values. None is the absence of the key; Outputs and Awaitables hold a value."""
     values = [
-        each
-        for each in arguments
-        if each is not types.NoneType and not _is_output(each) and typing.get_origin(each) is not Awaitable
+        argument
+        for argument in arguments
+        if argument is not types.NoneType and not _is_output(argument) and typing.get_origin(argument) is not Awaitable
     ]
-    found = tuple(dict.fromkeys(type_of(each, name) for each in values))
+    found = tuple(dict.fromkeys(type_of(value, name) for value in values))
     return found[0] if len(found) == 1 else OneOf(found)
 
 
@@ -248,7 +248,7 @@ def _texts(dictionary: type) -> dict[str, str]:
     known = vars(sys.modules[dictionary.__module__])
     bases = [known[base.id] for base in definition.bases if isinstance(base, ast.Name)]
     inherited = [_texts(base) for base in bases if typing.is_typeddict(base)]
-    return {name: text for each in [*inherited, _texts_below(definition)] for name, text in each.items()}
+    return {name: text for entry in [*inherited, _texts_below(definition)] for name, text in entry.items()}
 
 
 def _definition(of: type) -> ast.ClassDef:

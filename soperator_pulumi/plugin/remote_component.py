@@ -17,8 +17,8 @@ from soperator_pulumi.plugin.component_types import ComponentType
 from soperator_pulumi.plugin.platform_types import PLATFORM
 from soperator_pulumi.plugin.spelling import from_other_language, in_other_languages, names_in
 
-_TYPES = {each.token: each for each in (CLUSTER, PLATFORM)}
-_NAMES = frozenset(name for each in _TYPES.values() for name in names_in(each.inputs))
+_TYPES = {component_type.token: component_type for component_type in (CLUSTER, PLATFORM)}
+_NAMES = frozenset(name for type_ in _TYPES.values() for name in names_in(type_.inputs))
 _WHERE = "The description"
 
 
@@ -87,6 +87,7 @@ def _with_own_provider(options: pulumi.ResourceOptions | None, reference: str) -
 def _words(error: SpecError) -> str:
     """Return the problems of a description with the names that the user wrote."""
     problems = [
-        Problem(in_other_languages(each.path, _NAMES), in_other_languages(each.text, _NAMES)) for each in error.problems
+        Problem(in_other_languages(problem.path, _NAMES), in_other_languages(problem.text, _NAMES))
+        for problem in error.problems
     ]
     return str(SpecError(_WHERE, problems))

@@ -25,10 +25,10 @@ def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any: 
         case pulumi.Output():
             return value
         case Mapping() if isinstance(type_, OneOf):
-            objects = (each for each in type_.types if isinstance(each, ObjectType))
+            objects = (item for item in type_.types if isinstance(item, ObjectType))
             return from_other_language(value, next(objects, _ANYTHING))
         case Mapping() if isinstance(type_, ObjectType):
-            known = {each.key: each for each in type_.properties}
+            known = {property_.key: property_ for property_ in type_.properties}
             ours = {known[key].name: from_other_language(value[key], known[key].type) for key in value if key in known}
             others = {key: from_other_language(value[key]) for key in value if key not in known}
             return {**ours, **{f'"{key}"' if key in ours else key: part for key, part in others.items()}}
@@ -48,9 +48,9 @@ def names_in(type_: PropertyType) -> Iterator[str]:
     """Yield the names of all keys of objects in a type, as Python has them."""
     match type_:
         case ObjectType():
-            for each in type_.properties:
-                yield each.name
-                yield from names_in(each.type)
+            for property_ in type_.properties:
+                yield property_.name
+                yield from names_in(property_.type)
         case ListOf(items=part) | MapOf(values=part):
             yield from names_in(part)
         case OneOf(several):

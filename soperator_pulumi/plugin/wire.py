@@ -34,7 +34,7 @@ def _plain(value: PropertyValue) -> Any:  # noqa: ANN401 any tree of values
         case Mapping() as items:
             return _plain_map(items)
         case Sequence() as items:
-            return [_plain(each) for each in items]
+            return [_plain(item) for item in items]
         case scalar:
             return scalar
 
@@ -48,8 +48,8 @@ def _marked(value: object) -> PropertyValue:
         case int():
             return PropertyValue(float(value))
         case Mapping():
-            return PropertyValue({key: _marked(each) for key, each in value.items()})
+            return PropertyValue({key: _marked(item) for key, item in value.items()})
         case Sequence():
-            return PropertyValue([_marked(each) for each in value])
+            return PropertyValue([_marked(item) for item in value])
         case _:
             raise TypeError(f"not a property of a resource: {type(value).__name__}")

@@ -48,7 +48,7 @@ class Block:
     def holes(self, api_servers: Sequence[str]) -> tuple[str, ...]:
         """Return the closed addresses in the range, the Kubernetes API's among them, in CIDR notation."""
         whole = ip_network(self.cidr)
-        if self.by_word and any(_lies_in(whole, ip_network(each)) for each in api_servers):
+        if self.by_word and any(_lies_in(whole, ip_network(api_server)) for api_server in api_servers):
             return tuple(str(half) for half in whole.subnets())  # Kubernetes refuses a hole as large as its range
         return holes(self.cidr, [*self.closed, *api_servers])
 
@@ -62,7 +62,7 @@ def blocks(egress: Sequence[str]) -> list[Block]:
         opened += [Block(cidr, holes(cidr, [*services, *private]), by_word=True) for cidr in ALL]
     elif Destination.PRIVATE in egress:
         opened += [Block(cidr, holes(cidr, services), by_word=True) for cidr in PRIVATE]
-    named = [each for each in egress if each not in {*Destination}]
+    named = [text for text in egress if text not in {*Destination}]
     return list(dict.fromkeys([*opened, *(Block(cidr, holes(cidr, services), by_word=False) for cidr in named)]))
 
 
@@ -73,7 +73,7 @@ def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
     """
     whole = ip_network(cidr)
     return tuple(
-        sorted({each for each in closed if _lies_in(part := ip_network(each), whole) and part != whole}, key=_order)
+        sorted({text for text in closed if _lies_in(part := ip_network(text), whole) and part != whole}, key=_order)
     )
 
 
@@ -81,10 +81,10 @@ def open_ports(closed: Iterable[Ports]) -> list[Ports]:
     """Return the ranges of ports between closed ones."""
     left: list[Ports] = []
     start = 1
-    for each in sorted(closed):
-        if start < each.first:
-            left.append(Ports(start, each.first - 1))
-        start = max(start, each.last + 1)
+    for ports in sorted(closed):
+        if start < ports.first:
+            left.append(Ports(start, ports.first - 1))
+        start = max(start, ports.last + 1)
     return [*left, *([Ports(start, LAST_PORT)] if start <= LAST_PORT else [])]
 
 

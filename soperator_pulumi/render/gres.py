@@ -10,7 +10,7 @@ from soperator_pulumi.spec.node_set import CpuLayout, NodeSetSpec
 def gres_types(spec: ClusterSpec) -> tuple[str, ...]:
     """Return slurm.conf's GresTypes."""
     gpus = _all(spec)
-    return (*(["gpu"] if gpus else []), *(["shard"] if any(each.shards for each in gpus) else []))
+    return (*(["gpu"] if gpus else []), *(["shard"] if any(gpu.shards for gpu in gpus) else []))
 
 
 def tracked_gres(spec: ClusterSpec) -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def tracked_gres(spec: ClusterSpec) -> tuple[str, ...]:
 
     By a type alone, jobs that name no type would not be counted (slurm.conf(5)).
     """
-    types = {kind for each in _all(spec) for kind in each.types if kind}
+    types = {kind for declared in _all(spec) for kind in declared.types if kind}
     of_types = [f"gpu:{kind}" for kind in sorted(types)]
     return tuple(name for kind in gres_types(spec) for name in (kind, *(of_types if kind == "gpu" else ())))
 
@@ -29,12 +29,12 @@ def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
     Args:
         members: Node sets of a partition. The smallest share fits all of their nodes.
     """
-    with_gpus = [(each, each.gpus.total) for each in members if each.gpus]
+    with_gpus = [(member, member.gpus.total) for member in members if member.gpus]
     if not with_gpus:
         return {}
     shares = {
         "DefCpuPerGPU": min(_whole_cores(node_set, node_set.cpus // count) for node_set, count in with_gpus),
-        "DefMemPerGPU": min(each.scheduled_memory_mib // count for each, count in with_gpus),
+        "DefMemPerGPU": min(node_set.scheduled_memory_mib // count for node_set, count in with_gpus),
     }
     # A share of 0 is none. With 1 in its place no job could have all GPUs of a node.
     return {name: str(share) for name, share in shares.items() if share}
@@ -64,4 +64,4 @@ def _whole_cores(node_set: NodeSetSpec, cpus: int) -> int:
 
 
 def _all(spec: ClusterSpec) -> list[GpusSpec]:
-    return [each.gpus for each in spec.node_sets if each.gpus]
+    return [node_set.gpus for node_set in spec.node_sets if node_set.gpus]

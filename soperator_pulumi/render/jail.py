@@ -51,7 +51,11 @@ def jail_binds(spec: ClusterSpec, role: SubmountRole, node_set: str | None = Non
 
     slurmd's spool is not among them: a job sees its own part alone.
     """
-    own = {each.path: each.read_only for each in submounts(spec, role, node_set) if each.path != layout.SPOOL_DIR}
+    own = {
+        submount.path: submount.read_only
+        for submount in submounts(spec, role, node_set)
+        if submount.path != layout.SPOOL_DIR
+    }
     bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
     return [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
 
@@ -91,9 +95,9 @@ def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
     know where a job will run; it is read-only if it is so on all of them.
     """
     own: dict[str, bool] = {}
-    for each in submounts(spec, SubmountRole.WORKER):
-        if each.path != layout.SPOOL_DIR and not any(holds(closed, each.path) for closed in UNREACHABLE):
-            own[each.path] = own.get(each.path, True) and each.read_only
+    for submount in submounts(spec, SubmountRole.WORKER):
+        if submount.path != layout.SPOOL_DIR and not any(holds(closed, submount.path) for closed in UNREACHABLE):
+            own[submount.path] = own.get(submount.path, True) and submount.read_only
     return {**dict.fromkeys(ALWAYS_BOUND, False), **own}
 
 

@@ -17,10 +17,12 @@ def hook_files(spec: ClusterSpec) -> dict[str, str]:
     hooks = spec.hooks
     if hooks is None:
         return {}
-    scripts = {_file(moment, name): each.script for moment in Moment for name, each in _scripts(hooks, moment).items()}
+    scripts = {
+        _file(moment, name): script.script for moment in Moment for name, script in _scripts(hooks, moment).items()
+    }
     settings = {
         "format": FORMAT,
-        "whole_gpus": [each.name for each in spec.node_sets if has_whole_gpus(each)],
+        "whole_gpus": [node_set.name for node_set in spec.node_sets if has_whole_gpus(node_set)],
         "prolog": [*_ours(spec, hooks, Moment.PROLOG), *_of_site(hooks, Moment.PROLOG)],
         "epilog": [*_of_site(hooks, Moment.EPILOG), *_ours(spec, hooks, Moment.EPILOG)],
     }
@@ -58,7 +60,7 @@ def has_prolog(spec: ClusterSpec) -> bool:
 
 
 def _has_gpus(spec: ClusterSpec) -> bool:
-    return any(has_whole_gpus(each) for each in spec.node_sets)
+    return any(has_whole_gpus(node_set) for node_set in spec.node_sets)
 
 
 def _scripts(hooks: HooksSpec, moment: Moment) -> Mapping[str, HookScriptSpec]:

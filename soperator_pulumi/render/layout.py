@@ -235,6 +235,6 @@ HEADER = "# Rendered by soperator-pulumi from the cluster's spec: a change by ha
 """First line of every rendered file with comments. Without a time, as the same spec gives the same file."""
 
 
-def lines(*each: str) -> str:
+def lines(*texts: str) -> str:
     """Return a file of these lines."""
-    return "\n".join(each) + "\n"
+    return "\n".join(texts) + "\n"

@@ -54,7 +54,7 @@ def long_settings(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec) -> d
         "undrain": check.undrain.value,
         "verifies": [*_verified(spec, name)],
         "settle_seconds": _settle_seconds(spec),
-        "node_sets": {each.name: _limits(spec, name, check, each) for each in _node_sets(spec, name)},
+        "node_sets": {node_set.name: _limits(spec, name, check, node_set) for node_set in _node_sets(spec, name)},
         "partition": check.partition or "",
         "qos": check.qos or "",
         "reservation": check.reservation or "",
@@ -93,7 +93,7 @@ def _verified(spec: ClusterSpec, long_check: LongCheck) -> Iterator[str]:
 
 def _node_sets(spec: ClusterSpec, name: LongCheck) -> Iterator[NodeSetSpec]:
     """Return the node sets that a check is for."""
-    return (each for each in spec.node_sets if applies(name, each))
+    return (node_set for node_set in spec.node_sets if applies(name, node_set))
 
 
 def _limits(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec, node_set: NodeSetSpec) -> dict[str, Any]:

@@ -31,7 +31,7 @@ SMI_SECONDS = 40
 
 def health_files(spec: ClusterSpec) -> dict[str, str]:
     """Return the files of the ConfigMap: the settings of each node set, and the user's own program."""
-    settings = {f"{each.name}.json": _json(node_settings(spec, each)) for each in spec.node_sets}
+    settings = {f"{node_set.name}.json": _json(node_settings(spec, node_set)) for node_set in spec.node_sets}
     program = spec.health.program
     return {**settings, **({PROGRAM_FILE: program.script} if program and spec.health.enabled else {})}
 
@@ -64,7 +64,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
         "program": ["/bin/sh", f"{layout.HEALTH_SETTINGS}/{PROGRAM_FILE}"] if health.program else [],
         "smi_seconds": SMI_SECONDS,
         "program_seconds": health.program.timeout.total_seconds() if health.program else 0,
-        "checks": {name.value: each for name, each in _checks(health, node_set)} if health.enabled else {},
+        "checks": {name.value: entry for name, entry in _checks(health, node_set)} if health.enabled else {},
     }
 
 
@@ -118,7 +118,7 @@ def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict
         "failures": change.failures or defaults.failures,
         "passes": change.passes or defaults.passes,
         "every_seconds": every,
-        "states": [each.value for each in change.node_use or defaults.uses],
+        "states": [node_use.value for node_use in change.node_use or defaults.uses],
         "source": defaults.source,
     }
 
@@ -126,7 +126,7 @@ def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict
 def _volumes(spec: ClusterSpec, node_set: NodeSetSpec) -> Iterator[dict[str, Any]]:
     """Yield the volumes of a worker. A directory of the machine may be a mount of shared storage: it counts as such."""
     mounted = submounts(spec, SubmountRole.WORKER, node_set.name)
-    replaced = {each.path for each in mounted}
+    replaced = {submount.path for submount in mounted}
     for path in (layout.RUN_DIR, layout.SPOOL_DIR, layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR):
         if path not in replaced:
             in_memory = path in {layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR}
@@ -134,10 +134,10 @@ def _volumes(spec: ClusterSpec, node_set: NodeSetSpec) -> Iterator[dict[str, Any
     for path in (layout.JAIL_DIR, layout.HOMES_DIR):
         if path not in replaced:
             yield {"path": path, "shared": True, "read_only": False, "in_memory": False}
-    for each in mounted:
-        in_memory = each.memory_gib is not None
-        own = each.scratch_gib is not None or in_memory
-        yield {"path": each.path, "shared": not own, "read_only": each.read_only, "in_memory": in_memory}
+    for submount in mounted:
+        in_memory = submount.memory_gib is not None
+        own = submount.scratch_gib is not None or in_memory
+        yield {"path": submount.path, "shared": not own, "read_only": submount.read_only, "in_memory": in_memory}
 
 
 def _json(settings: dict[str, Any]) -> str:

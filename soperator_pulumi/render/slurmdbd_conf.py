@@ -48,7 +48,7 @@ def accounting_lines(spec: ClusterSpec) -> dict[str, str]:
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": layout.ACCOUNTING_HOST,
         "AccountingStoragePort": str(layout.SLURMDBD_PORT),
-        "AccountingStorageTRES": ",".join(f"gres/{each}" for each in tracked_gres(spec)),
+        "AccountingStorageTRES": ",".join(f"gres/{text}" for text in tracked_gres(spec)),
         "AccountingStorageEnforce": ",".join(accounting.enforce),
         "AccountingStoreFlags": ",".join(accounting.store),
         "TrackWCKey": "yes" if tracks_wckeys(spec) and "TrackWCKey" not in spec.slurm.extra else "",

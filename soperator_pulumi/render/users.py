@@ -27,8 +27,11 @@ def passwd(spec: ClusterSpec) -> str:
 
 def group(spec: ClusterSpec) -> str:
     """Return group: slurm's, declared groups with their members, and users' own groups."""
-    declared = {each.gid for each in spec.groups}
-    rows = [(each.gid, each.name, [u.name for u in spec.users if each.name in u.groups]) for each in spec.groups]
+    declared = {group_spec.gid for group_spec in spec.groups}
+    rows = [
+        (group_spec.gid, group_spec.name, [u.name for u in spec.users if group_spec.name in u.groups])
+        for group_spec in spec.groups
+    ]
     rows += [(user.gid, user.name, []) for user in spec.users if user.gid not in declared]
     return lines(
         f"slurm:x:{layout.SLURM_UID}:",

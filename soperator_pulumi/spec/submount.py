@@ -185,7 +185,7 @@ DRIVER_PLACE = "/usr/local/nvidia"
 
 def driver_problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
     """Yield submounts that the nodes' driver would hide from jobs."""
-    with_gpus = [each.name for each in node_sets if known(each.gpus) and each.gpus is not None]
+    with_gpus = [node_set.name for node_set in node_sets if known(node_set.gpus) and node_set.gpus is not None]
     for index, submount in enumerate(submounts):
         path = submount.path
         of_jobs = not known(submount.roles, submount.node_sets) or any(

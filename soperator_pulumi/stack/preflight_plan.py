@@ -35,20 +35,22 @@ _AMBIENT = Access()
 def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     """Return the clusters of a program that was run against mocks, as a deployment would apply them."""
     rendered = manifests_of(deployment)
-    bodies: list[Json] = [dict(each.body) for each in rendered.objects]
-    bodies += [{"apiVersion": "v1", **each.body} for each in rendered.secrets]
+    bodies: list[Json] = [dict(object_.body) for object_ in rendered.objects]
+    bodies += [{"apiVersion": "v1", **secret.body} for secret in rendered.secrets]
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
     devices = (*_gpus_to_come(deployment), *_adapters_to_come(bodies))
-    every = [_planned(each.inputs, bodies) for each in deployment.recorded if acts_as(each.type, "Prerequisites")]
+    every = [
+        _planned(resource.inputs, bodies) for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")
+    ]
     drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
-    return [replace(each, devices_to_come=devices, csi_drivers=drivers) for each in every]
+    return [replace(cluster, devices_to_come=devices, csi_drivers=drivers) for cluster in every]
 
 
 def _gpus_to_come(deployment: Deployment) -> tuple[str, ...]:
     """Return the resources of a GPU Operator that the program installs: one that exists has listed its own."""
-    releases = {each.parent for each in deployment.resources(":Release")}
-    return _GPUS if any(each.name in releases for each in deployment.resources(":GpuOperator")) else ()
+    releases = {resource.parent for resource in deployment.resources(":Release")}
+    return _GPUS if any(resource.name in releases for resource in deployment.resources(":GpuOperator")) else ()
 
 
 def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:
@@ -57,7 +59,7 @@ def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:
         if body["kind"] == "NicClusterPolicy":
             for plugin, (key, domain) in _DEVICE_PLUGINS.items():
                 listed = json.loads(body["spec"].get(plugin, {}).get("config", "{}")).get(key, [])
-                yield from (f"{each.get('resourcePrefix', domain)}/{each['resourceName']}" for each in listed)
+                yield from (f"{item.get('resourcePrefix', domain)}/{item['resourceName']}" for item in listed)
 
 
 def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
@@ -71,24 +73,26 @@ def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
 
 def access_of(deployment: Deployment, otherwise: Access) -> list[Access]:
     """Return the access to the Kubernetes of each cluster: that of the program, or `otherwise`."""
-    inputs = [each.inputs for each in deployment.recorded if acts_as(each.type, "Prerequisites")]
-    own = [Access(*(_revealed(each.get(key)) for key in ("kubeconfig", "context"))) for each in inputs]
-    return [otherwise if each == Access() else each for each in own]
+    inputs = [resource.inputs for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")]
+    own = [Access(*(_revealed(given.get(key)) for key in ("kubeconfig", "context"))) for given in inputs]
+    return [otherwise if access == Access() else access for access in own]
 
 
 def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluster:
     made = {(body["kind"], body["metadata"]["name"]) for body in bodies}
-    named = [each for each in inputs["references"] if (each["kind"], each["name"]) not in made]
+    named = [reference for reference in inputs["references"] if (reference["kind"], reference["name"]) not in made]
     surroundings = Surroundings.model_validate({**inputs, "component": "", "references": named})
-    own = [each for each in bodies if _namespace_of(each) == surroundings.namespace or _is_wide(each, surroundings)]
+    own = [body for body in bodies if _namespace_of(body) == surroundings.namespace or _is_wide(body, surroundings)]
     return PlannedCluster(str(inputs["where"]), surroundings, own, _cluster_domain(own, surroundings.namespace))
 
 
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
     """Return the place of each object: that of its node set in the program. Manifests have node sets by name."""
-    components = {each.name: number for number, each in enumerate(deployment.recorded) if _is_component(each)}
-    objects = [each for each in deployment.recorded if isinstance(each.inputs.get("metadata"), Mapping)]
-    return {_identity(each.inputs): components.get(each.parent, -1) for each in objects}
+    components = {
+        resource.name: number for number, resource in enumerate(deployment.recorded) if _is_component(resource)
+    }
+    objects = [resource for resource in deployment.recorded if isinstance(resource.inputs.get("metadata"), Mapping)]
+    return {_identity(object_.inputs): components.get(object_.parent, -1) for object_ in objects}
 
 
 def _is_component(resource: Recorded) -> bool:
@@ -97,7 +101,7 @@ def _is_component(resource: Recorded) -> bool:
 
 def _identity(body: Mapping[str, Any]) -> tuple[str, ...]:
     metadata = body["metadata"]
-    return tuple(str(each) for each in (body.get("kind"), metadata.get("namespace"), metadata.get("name")))
+    return tuple(str(item) for item in (body.get("kind"), metadata.get("namespace"), metadata.get("name")))
 
 
 def _namespace_of(body: Json) -> str:
@@ -117,8 +121,8 @@ def _cluster_domain(bodies: Sequence[Json], namespace: str) -> str:
     for body in bodies:
         if body["kind"] == "StatefulSet":
             searches = (body["spec"]["template"]["spec"].get("dnsConfig") or {}).get("searches") or []
-            for each in searches:
-                return str(each).partition(f".{namespace}{_DOMAIN}")[2] or "cluster.local"
+            for search in searches:
+                return str(search).partition(f".{namespace}{_DOMAIN}")[2] or "cluster.local"
     return "cluster.local"
 
 
@@ -144,7 +148,7 @@ def clusters_of_file(
     """
     stack = read_stack_file(file, stack_outputs or {}, access)
     if stack is None:
-        return [(each, access) for each in _described(file)]
+        return [(cluster, access) for cluster in _described(file)]
     deployment = dry_run(stack)
     every = planned_clusters(deployment)
     if not every:
@@ -167,7 +171,9 @@ def _described(file: Path) -> list[PlannedCluster]:
     spec = parse_cluster({"name": name, **content}, str(file))
     deployment = deploy(lambda: SlurmCluster(name, spec), project="project", stack_name="stack")
     known = "owner" in content
-    return [replace(each, key=str(file), owner_known=known) for each in planned_clusters(deployment)]
+    return [
+        replace(planned_cluster, key=str(file), owner_known=known) for planned_cluster in planned_clusters(deployment)
+    ]
 
 
 def _of_providers(stack: StackFile) -> Access:

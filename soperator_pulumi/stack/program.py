@@ -104,16 +104,16 @@ def _specs(values: Mapping[str, Any], outputs: StackOutputs, complete: Complete 
         text = "is for a cluster on this machine, which the program of a checkout deploys: make up. Remove it here."
         problems.append(Problem(LOCAL, text))
     offers = _read_platform(values, outputs, specs)
-    for each in described:
-        description = outputs.resolve(_completed(each.merged, values.get(LOCAL), complete), each.place)
-        named = {"name": each.component, **offers, **description} if isinstance(description, Mapping) else description
+    for item in described:
+        description = outputs.resolve(_completed(item.merged, values.get(LOCAL), complete), item.place)
+        named = {"name": item.component, **offers, **description} if isinstance(description, Mapping) else description
         try:
-            specs.clusters[each.component] = parse_cluster(named, each.path)
+            specs.clusters[item.component] = parse_cluster(named, item.path)
         except SpecError as error:
-            problems += [Problem(each.place(problem.path), problem.text) for problem in error.problems]
+            problems += [Problem(item.place(problem.path), problem.text) for problem in error.problems]
     problems += stack_config.clashes({f"{SEVERAL}.{name}": spec for name, spec in specs.clusters.items()})
     malformed = {problem.path for problem in outputs.problems}
-    specs.problems = [*outputs.problems, *(each for each in problems if each.path not in malformed)]
+    specs.problems = [*outputs.problems, *(problem for problem in problems if problem.path not in malformed)]
     return specs
 
 
@@ -128,7 +128,7 @@ def _read_platform(values: Mapping[str, Any], outputs: StackOutputs, specs: _Spe
     try:
         specs.platform = parse_platform(description, PLATFORM)
     except SpecError as error:
-        specs.problems += [Problem(_place_in_platform(each.path), each.text) for each in error.problems]
+        specs.problems += [Problem(_place_in_platform(problem.path), problem.text) for problem in error.problems]
         return {}
     return {"platform": provided_by(specs.platform)}
 

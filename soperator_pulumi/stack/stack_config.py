@@ -77,7 +77,7 @@ def read(values: Mapping[str, object]) -> tuple[list[Described], list[Problem]]:
     found = [(name_in(one), ONE, one)] if ONE in values else []
     if isinstance(several, Mapping):
         found += [(str(name), f"{SEVERAL}.{name}", own) for name, own in several.items()]
-    return [Described(*each, merged(defaults, each[-1])) for each in found], [*_problems(values)]
+    return [Described(*row, merged(defaults, row[-1])) for row in found], [*_problems(values)]
 
 
 def clashes(specs: Mapping[str, ClusterSpec]) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ def error(problems: Iterable[Problem]) -> StackConfigError:
     """
     every = list(dict.fromkeys(problems))
     if all(problem.path.startswith(f"{ONE}.") for problem in every):
-        return StackConfigError(ONE, [Problem(each.path.removeprefix(f"{ONE}."), each.text) for each in every])
+        return StackConfigError(ONE, [Problem(problem.path.removeprefix(f"{ONE}."), problem.text) for problem in every])
     return StackConfigError(f"the configuration of stack {pulumi.get_stack()}", every)
 
 
@@ -140,7 +140,7 @@ def _problems(values: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _meant(key: str) -> str | None:
-    near = meant_key(key.removeprefix(NAMESPACE), [each.removeprefix(NAMESPACE) for each in KEYS])
+    near = meant_key(key.removeprefix(NAMESPACE), [key.removeprefix(NAMESPACE) for key in KEYS])
     return None if near is None else NAMESPACE + near
 
 

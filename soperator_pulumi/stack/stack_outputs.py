@@ -47,9 +47,9 @@ class StackOutputs:
         if is_reference(value):
             return self.output(value, place(path))
         if isinstance(value, Mapping):
-            return {key: self.resolve(each, place, f"{path}.{key}".removeprefix(".")) for key, each in value.items()}
+            return {key: self.resolve(item, place, f"{path}.{key}".removeprefix(".")) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.resolve(each, place, f"{path}[{index}]") for index, each in enumerate(value)]
+            return [self.resolve(item, place, f"{path}[{index}]") for index, item in enumerate(value)]
         return value
 
     def output(self, reference: Mapping[str, object], path: str) -> Any:  # noqa: ANN401 - any value

@@ -40,8 +40,8 @@ def clusters(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -
         made[-1].up()
     with_accounting, without = made
     yield with_accounting, without
-    for each in made:
-        each.destroy()
+    for item in made:
+        item.destroy()
 
 
 def until_idle(slurm: Slurm) -> None:

@@ -70,16 +70,16 @@ def up_until_srun_works(slurm: Slurm) -> None:
 def manifests(slurm: Slurm) -> list[dict[str, Any]]:
     """Return what `up` made, as one would have written it by hand."""
     listed = slurm.kubernetes.run("get", KINDS, "--namespace", slurm.namespace, "--output", "json")
-    objects = [each for each in json.loads(listed)["items"] if each["metadata"]["name"] != "kube-root-ca.crt"]
-    for each in objects:
-        each.pop("status", None)
+    objects = [item for item in json.loads(listed)["items"] if item["metadata"]["name"] != "kube-root-ca.crt"]
+    for object_ in objects:
+        object_.pop("status", None)
         for key in OF_THE_SERVER:
-            each["metadata"].pop(key, None)
-        for key in ("clusterIPs", "volumeName", *(["clusterIP"] if each["metadata"]["name"] != "nodes" else [])):
-            each.get("spec", {}).pop(key, None)
-        if each["kind"] == "Job":  # these name the one that was
-            del each["spec"]["selector"]
-            labels = each["spec"]["template"]["metadata"]["labels"]
+            object_["metadata"].pop(key, None)
+        for key in ("clusterIPs", "volumeName", *(["clusterIP"] if object_["metadata"]["name"] != "nodes" else [])):
+            object_.get("spec", {}).pop(key, None)
+        if object_["kind"] == "Job":  # these name the one that was
+            del object_["spec"]["selector"]
+            labels = object_["spec"]["template"]["metadata"]["labels"]
             for key in [key for key in labels if key.endswith(("controller-uid", "job-name"))]:
                 del labels[key]
     return objects

@@ -71,8 +71,8 @@ def node(tmp_path: Path) -> Path:
     volume = {"path": "/", "shared": False, "read_only": False}
     settings |= {"volumes": [volume], "jail": "/", "interval_seconds": 1}
     # slurmd is not here; the disk of this machine may be full.
-    checks = {name: each for name, each in settings["checks"].items() if name not in {"slurmd", "volume_space"}}
-    settings["checks"] = {name: {**each, "every_seconds": 0} for name, each in checks.items()}
+    checks = {name: check for name, check in settings["checks"].items() if name not in {"slurmd", "volume_space"}}
+    settings["checks"] = {name: {**check, "every_seconds": 0} for name, check in checks.items()}
     (tmp_path / "gpu.json").write_text(json.dumps(settings))
     (tmp_path / "answer").write_text(query("h100-550"))
     smi = tmp_path / "nvidia-smi"
@@ -101,20 +101,20 @@ def test_a_round_against_a_python_that_does_nothing(node: Path) -> None:
         rounds.append(run(node, CHECKS))
         nothing.append(run(node, RECORD_PEAK))
     for part, (what, unit, goal) in enumerate((("CPU", "s", Goal(10)), ("memory", "MiB", Goal(2)))):
-        ours, theirs = ([each[part] for each in series] for series in (rounds, nothing))
+        ours, theirs = ([row[part] for row in series] for series in (rounds, nothing))
         report(f"{what} of a round", ours, theirs, "a Python that does nothing", goal, unit=unit)
 
 
 @contextmanager
 def load(folder: Path) -> Iterator[None]:
-    code = [each.replace("FILE", repr(str(folder / "load"))) for each in LOADS]
-    running = [subprocess.Popen([sys.executable, "-c", each]) for each in code]
+    code = [text.replace("FILE", repr(str(folder / "load"))) for text in LOADS]
+    running = [subprocess.Popen([sys.executable, "-c", text]) for text in code]
     try:
         yield
     finally:
-        for each in running:
-            each.kill()
-            each.wait()
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 def test_healthy_rounds_under_load_drain_nothing_and_cost_no_more(node: Path) -> None:

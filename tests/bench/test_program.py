@@ -69,8 +69,8 @@ def rounds() -> list[Round]:
 
 
 def test_one_node_set_against_a_bare_program(rounds: list[Round]) -> None:
-    ours, by_hand = [each.one.seconds for each in rounds], [each.stateful_set.seconds for each in rounds]
-    bare = [each.bare.seconds for each in rounds]
+    ours, by_hand = [item.one.seconds for item in rounds], [item.stateful_set.seconds for item in rounds]
+    bare = [item.bare.seconds for item in rounds]
     what = "program of one node set"
     report(what, ours, by_hand, "a program of one StatefulSet", Goal(2.0))
     limit = statistics.median(by_hand) / statistics.median(bare)
@@ -80,9 +80,9 @@ def test_one_node_set_against_a_bare_program(rounds: list[Round]) -> None:
 
 
 def test_many_node_sets_against_few_and_few_against_one(rounds: list[Round]) -> None:
-    first = [(each.few.seconds - each.one.seconds) / (FEW - 1) for each in rounds]
-    later = [(each.many.seconds - each.few.seconds) / (MANY - FEW) for each in rounds]
+    first = [(item.few.seconds - item.one.seconds) / (FEW - 1) for item in rounds]
+    later = [(item.many.seconds - item.few.seconds) / (MANY - FEW) for item in rounds]
     report(f"one of {MANY - FEW} later node sets", later, first, f"one of the {FEW - 1} after the first", Goal(1.5))
-    many, by_hand = [each.many.seconds for each in rounds], [each.stateful_sets.seconds for each in rounds]
+    many, by_hand = [item.many.seconds for item in rounds], [item.stateful_sets.seconds for item in rounds]
     against = f"a program of as many StatefulSets, {rounds[0].many.resources}"
     report(f"program of {MANY} node sets", many, by_hand, against, Goal(2.0))

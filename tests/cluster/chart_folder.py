@@ -111,7 +111,7 @@ def _copy(source: Path, target: Path) -> None:
 def _stand_in(chart: Path, name: str) -> None:
     """Add an empty chart for a dependency that no module has: helm renders nothing while one is missing."""
     dependencies = yaml.safe_load((chart / "Chart.yaml").read_text())["dependencies"]
-    (version,) = (each["version"] for each in dependencies if each["name"] == name)
+    (version,) = (dependency["version"] for dependency in dependencies if dependency["name"] == name)
     folder = chart / "charts" / name
     folder.mkdir()
     (folder / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: {version}\n")

@@ -122,5 +122,5 @@ def new_slurm(kubernetes: Kubernetes, built_images: None, tmp_path: Path) -> Ite
         return made[-1]
 
     yield make
-    for each in made:
-        each.destroy()
+    for item in made:
+        item.destroy()

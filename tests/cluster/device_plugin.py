@@ -96,7 +96,7 @@ class DevicePlugin:
 
     def allocate(self, request: Any, _context: Any) -> Any:
         """Answer Allocate: nodes, driver and variables for each container."""
-        asked = [sorted(map(int, each.devices_ids)) for each in request.container_requests]
+        asked = [sorted(map(int, container_request.devices_ids)) for container_request in request.container_requests]
         return message("AllocateResponse")(container_responses=[self._container(devices) for devices in asked])
 
     def end(self) -> None:
@@ -113,7 +113,8 @@ class DevicePlugin:
             envs=[{"key": key, "value": value} for key, value in variables.items()],
             annotations=[{"key": key, "value": value} for key, value in self.annotations.items()],
             mounts=[
-                {"container_path": each.place, "host_path": str(each.source), "read_only": True} for each in self.mounts
+                {"container_path": mount.place, "host_path": str(mount.source), "read_only": True}
+                for mount in self.mounts
             ],
             devices=[
                 {"container_path": f"/dev/{name}", "host_path": str(self._node(name, *number)), "permissions": "rw"}

@@ -127,7 +127,7 @@ class Machine:
 
         def answers() -> bool:
             listed = json.loads(self.kubectl("get", "pods", "--selector=app=web", "--output=json"))["items"]
-            names = [each["metadata"]["name"] for each in listed if not each["metadata"].get("deletionTimestamp")]
+            names = [item["metadata"]["name"] for item in listed if not item["metadata"].get("deletionTimestamp")]
             kubectl = (self.kube.bin_dir / "kubectl", "--kubeconfig", self.kube.kubeconfig)
             return len(names) == 2 and all(
                 self.run(*kubectl, "exec", name, "--", "wget", "-qO-", "http://127.0.0.1:8080").returncode == 0

@@ -80,13 +80,13 @@ def in_other_language(value: Any, type_: PropertyType = INPUTS) -> Any:
     """Return a description as a program in another language has it."""
     match type_:
         case ObjectType() if isinstance(value, Mapping):
-            known = {each.name: each for each in type_.properties}
+            known = {property_.name: property_ for property_ in type_.properties}
             return {known[name].key: in_other_language(part, known[name].type) for name, part in value.items()}
         case ListOf():
             return [in_other_language(part, type_.items) for part in value]
         case OneOf() if isinstance(value, Mapping | list):
             kind = ListOf if isinstance(value, list) else ObjectType
-            return in_other_language(value, next(each for each in type_.types if isinstance(each, kind)))
+            return in_other_language(value, next(item for item in type_.types if isinstance(item, kind)))
         case _:
             return value
 

@@ -15,8 +15,8 @@ def exposition(slurm: Slurm) -> str:
 def scraped(slurm: Slurm) -> dict[str, float]:
     """Return the metrics that the exporter serves, by their names and labels in alphabetical order."""
     return {
-        f"{each.name}{{{labels}}}" if labels else each.name: each.value
+        f"{sample.name}{{{labels}}}" if labels else sample.name: sample.value
         for family in text_string_to_metric_families(exposition(slurm))
-        for each in family.samples
-        for labels in [",".join(f'{key}="{value}"' for key, value in sorted(each.labels.items()))]
+        for sample in family.samples
+        for labels in [",".join(f'{key}="{value}"' for key, value in sorted(sample.labels.items()))]
     }

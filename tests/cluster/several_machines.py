@@ -37,7 +37,9 @@ class SeveralMachines:
         listed = json.loads(self.box.kubectl("-n", "slurm", "get", "pods", "--output=json"))["items"]
         for pod in listed:
             if pod["metadata"]["name"] == name:
-                ready = {each["type"]: each["status"] for each in pod["status"].get("conditions", [])}.get("Ready", "")
+                ready = {
+                    condition["type"]: condition["status"] for condition in pod["status"].get("conditions", [])
+                }.get("Ready", "")
                 deleted = pod["metadata"].get("deletionTimestamp", "")
                 return {
                     "uid": pod["metadata"]["uid"],

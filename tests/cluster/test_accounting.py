@@ -340,7 +340,7 @@ def test_a_password_that_the_database_refuses_leaves_slurmdbd_on_the_former_one(
 
 def slurmdbd_is_ready(slurm: Accounted) -> bool:
     statuses = slurm.api.read_namespaced_pod("accounting-0", slurm.namespace).status.container_statuses
-    return all(each.ready for each in statuses or [])
+    return all(status.ready for status in statuses or [])
 
 
 # -- dumps ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def what_up_says(slurm: Slurm, capfd: pytest.CaptureFixture[str]) -> str:
 
 
 def is_applied(slurm: Slurm) -> bool:
-    return slurm.namespace in {each.metadata.name for each in slurm.api.list_namespace().items}
+    return slurm.namespace in {item.metadata.name for item in slurm.api.list_namespace().items}
 
 
 def test_all_problems_are_told_at_once_and_nothing_is_applied(
@@ -93,4 +93,4 @@ def test_an_own_munge_key_is_used(new_slurm: Callable[..., Slurm], a_namespace: 
     slurm.up()
 
     assert slurm.ssh("srun hostname").stdout == "cpu-0\n"
-    assert "munge-key" not in {each.metadata.name for each in slurm.api.list_namespaced_secret(a_namespace).items}
+    assert "munge-key" not in {item.metadata.name for item in slurm.api.list_namespaced_secret(a_namespace).items}

@@ -192,7 +192,7 @@ def a_pod(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 0,
-            "initContainers": [{**each, "securityContext": unprivileged} for each in init],
+            "initContainers": [{**entry, "securityContext": unprivileged} for entry in init],
             "containers": [{**container, "securityContext": unprivileged}],
             "volumes": volumes,
         },

@@ -36,7 +36,7 @@ def test_a_preview_of_a_new_stack_creates_nothing(new_slurm: Callable[..., Slurm
     plan = slurm.deployer().preview()
 
     assert {change.operation for change in plan.changes} == {"create"}
-    assert slurm.namespace not in {each.metadata.name for each in slurm.api.list_namespace().items}
+    assert slurm.namespace not in {item.metadata.name for item in slurm.api.list_namespace().items}
 
 
 def answered(slurm: Slurm) -> bool:
@@ -141,7 +141,7 @@ def test_destroy_leaves_nothing_where_the_stack_keeps_nothing(new_slurm: Callabl
 
     slurm.deployer().destroy()
 
-    assert slurm.namespace not in {each.metadata.name for each in slurm.api.list_namespace().items}
+    assert slurm.namespace not in {item.metadata.name for item in slurm.api.list_namespace().items}
     assert slurm.deployer().state() == []
 
 

@@ -123,7 +123,7 @@ def test_only_users_of_the_spec_are_registered(slurm: Elsewhere) -> None:
     registered = slurm.exec("accounting-0", "slurmdbd", "sacctmgr", "-nP", "show", "associations", "format=user")
 
     assert {*registered.split()} == {"root", "alice"}
-    assert "unknown-users" not in {each.name for each in (*pod.spec.containers, *pod.spec.init_containers)}
+    assert "unknown-users" not in {container.name for container in (*pod.spec.containers, *pod.spec.init_containers)}
 
 
 def test_a_job_of_a_user_who_is_registered_no_more_is_refused(slurm: Elsewhere) -> None:

@@ -27,11 +27,11 @@ def two_sets(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytes
 
 
 def recorded(slurm: Slurm) -> set[str]:
-    return {each.urn for each in slurm.deployer().state()}
+    return {resource.urn for resource in slurm.deployer().state()}
 
 
 def namespaces(slurm: Slurm) -> set[str]:
-    return {each.metadata.name for each in slurm.api.list_namespace().items}
+    return {item.metadata.name for item in slurm.api.list_namespace().items}
 
 
 def test_a_job_stops_it_before_anything_is_deleted_and_so_does_a_namespace_deleted_by_hand(two_sets: Slurm) -> None:

@@ -414,8 +414,8 @@ def test_the_gateway_of_the_pods_keeps_its_hardware_address_as_others_come_and_g
 def test_nothing_listens_beyond_loopback_and_the_bridge(kube: EmbeddedKubernetes) -> None:
     ours = kube._cgroup.processes()
     listening = listeners.listeners()
-    holders = listeners.holders([each.inode for each in listening])
-    found = {str(each.address) for each in listening if holders.get(each.inode) in ours}
+    holders = listeners.holders([listener.inode for listener in listening])
+    found = {str(listener.address) for listener in listening if holders.get(listener.inode) in ours}
     assert found == {"127.0.0.1", kube.settings.address}
 
 

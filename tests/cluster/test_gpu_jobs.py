@@ -119,7 +119,7 @@ def test_a_job_opens_the_gpus_that_it_has_and_no_others(slurm: Slurm, count: int
     printed = slurm.ssh(f"srun --gpus=h100:{count} sh -c '{OPEN}; echo gpus $CUDA_VISIBLE_DEVICES $SLURM_STEP_GPUS'")
 
     seen, chosen = (
-        {int(each) for each in numbers.split(",")} for numbers in printed.stdout.splitlines()[-1].split()[1:]
+        {int(word) for word in numbers.split(",")} for numbers in printed.stdout.splitlines()[-1].split()[1:]
     )
     assert len(chosen) == count
     assert opened(printed.stdout) == chosen
@@ -145,7 +145,7 @@ def test_jobs_of_a_node_together_may_open_the_devices_of_its_pod_alone(slurm: Sl
     devices = slurm.exec("gpu-0", "slurmd", "cat", "/sys/fs/cgroup/devices/devices.list").splitlines()
     of_gpus = {*re.findall(rf"^c {MAJOR}:(\d+) ", "\n".join(devices), re.MULTILINE)}
 
-    assert not [each for each in devices if each.startswith("a ")]
+    assert not [device for device in devices if device.startswith("a ")]
     assert of_gpus == {*map(str, range(COUNT)), str(CONTROL_MINOR)}
 
 
@@ -251,7 +251,11 @@ def test_jobs_have_the_variables_of_their_node_set_unless_they_have_their_own(sl
 def test_a_changed_count_renews_the_record_and_a_pod_with_too_few_gpus_does_not_join(slurm: Slurm) -> None:
     def last_words() -> str:
         pod = slurm.api.read_namespaced_pod("sliced-0", slurm.namespace)
-        (slurmd,) = [each for each in pod.status.container_statuses or [] if each.name == "slurmd"]
+        (slurmd,) = [
+            container_status
+            for container_status in pod.status.container_statuses or []
+            if container_status.name == "slurmd"
+        ]
         ended = slurmd.last_state.terminated or slurmd.state.terminated
         return str(ended.message) if ended else ""
 
@@ -293,7 +297,7 @@ def test_changed_sockets_of_gpus_count_once_slurmctld_has_read_its_files_again(s
 
 def test_gpus_that_come_with_this_version_leave_jobs_running(slurm: Slurm) -> None:
     """Without the file slurmctld and slurmd end a minute later, slurmd with its jobs."""
-    (job,) = [each for each in slurm.jobs() if each["JobName"] == "before"]
+    (job,) = [job for job in slurm.jobs() if job["JobName"] == "before"]
     assert (job["JobState"], job["Restarts"]) == ("RUNNING", "0")
     assert all(included_by(slurm, pod).exists() for pod in BEFORE)
 
@@ -302,7 +306,7 @@ def test_gpus_are_not_removed_while_jobs_are_on_their_nodes(slurm: Slurm) -> Non
     node_sets = slurm.cluster["node_sets"]
     job = slurm.submit("sleep 600", options="--gpus=1 -o /dev/null")
     slurm.wait_for_job(job, "RUNNING")
-    slurm.cluster["node_sets"] = [{key: each[key] for key in each.keys() - {"gpus"}} for each in node_sets]
+    slurm.cluster["node_sets"] = [{key: item[key] for key in item.keys() - {"gpus"}} for item in node_sets]
     try:
         with pytest.raises(DeployError, match=rf"Jobs would lose their GPUs:\n.*GresTypes: .*\n.*{job} \(alice"):
             slurm.up()

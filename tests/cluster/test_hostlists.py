@@ -36,8 +36,8 @@ LISTS = [*PARTS, *map(list.__add__, PARTS, PARTS[1:]), *map(list.__add__, PARTS,
 
 
 def test_hostlists_are_those_of_the_real_scontrol(slurm: Slurm) -> None:
-    asked = [("hostnames", each) for each in EXPRESSIONS] + [("hostlist", ",".join(each)) for each in LISTS]
+    asked = [("hostnames", expression) for expression in EXPRESSIONS] + [("hostlist", ",".join(row)) for row in LISTS]
     script = "\n".join(f"echo =; scontrol show {what} {shlex.quote(given)}" for what, given in asked)
     answers = slurm.exec("controller-0", "slurmctld", "sh", "-ec", script).split("=\n")[1:]
-    told = [expand(each) for each in EXPRESSIONS] + [[compress(each)] for each in LISTS]
+    told = [expand(expression) for expression in EXPRESSIONS] + [[compress(row)] for row in LISTS]
     assert [answer.split() for answer in answers] == told

@@ -156,7 +156,7 @@ def test_a_directory_of_the_machine_on_which_nothing_may_start_is_refused_before
         claim = {"hostPath": {"path": str(folder)}}
 
         refused = populating.run(claim, POPULATE)
-        left = sorted(each.name for each in folder.iterdir())
+        left = sorted(path.name for path in folder.iterdir())
         accepted = populating.run(claim, [*POPULATE, "--accept", "execution=jobs need it not"])
 
     assert refused.code == 78

@@ -29,7 +29,7 @@ def munge_keys(slurm: Slurm) -> dict[str, str]:
     running = [
         pod.metadata.name
         for pod in found
-        if any(each.name == "munged" and each.state.running for each in pod.status.init_container_statuses or [])
+        if any(status.name == "munged" and status.state.running for status in pod.status.init_container_statuses or [])
     ]
     return {pod: slurm.exec(pod, "munged", "sha256sum", "/run/munge-key/munge.key").split()[0] for pod in running}
 
@@ -37,7 +37,7 @@ def munge_keys(slurm: Slurm) -> dict[str, str]:
 def identities(slurm: Slurm) -> dict[str, Any]:
     """Return what changes when a worker's pod or its slurmd is replaced; of running ones alone."""
     slurmds = {name: pod.status.container_statuses[0] for name, pod in pods(slurm).items()}
-    return {name: each.container_id for name, each in slurmds.items() if each.ready and each.state.running}
+    return {name: slurmd.container_id for name, slurmd in slurmds.items() if slurmd.ready and slurmd.state.running}
 
 
 def test_jobs_start_run_and_end_while_all_daemons_take_other_keys(workers: Slurm, tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ def identities(slurm: Slurm) -> set[str]:
         *slurm.api.list_namespaced_pod(slurm.namespace).items,
         *slurm.api.list_namespaced_persistent_volume_claim(slurm.namespace).items,
     ]
-    return {f"{each.metadata.name} {each.metadata.uid}" for each in found}
+    return {f"{item.metadata.name} {item.metadata.uid}" for item in found}
 
 
 def test_a_cluster_moves_to_another_language_is_scaled_down_there_and_destroyed(program: ProgramInLanguages) -> None:
     job, before = job_on(program, "cpu-1", UNTIL_DRAINED), identities(program)
     program.language = Language.YAML if program.runs_on == "pulumi" else Language.REMOTE
     moved = program.up()
-    assert {each.operation for each in moved.changed} == {StepOp.UPDATE}
+    assert {change.operation for change in moved.changed} == {StepOp.UPDATE}
     assert identities(program) == before
     assert program.job(job)["JobState"] == "RUNNING"
     assert drained(program) == {}

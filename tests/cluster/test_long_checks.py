@@ -68,7 +68,7 @@ def test_new_nodes_join_drained_and_a_run_puts_them_into_service(joined: Joined)
     assert {name: node.reason for name, node in joined.nodes.items() if node.drained} == dict.fromkeys(
         [*NODES, ALONE], "health: not verified"
     )
-    undrained = sorted(each["node"] for each in events(joined.verified) if each["event"] == "undrained")
+    undrained = sorted(event["node"] for event in events(joined.verified) if event["event"] == "undrained")
     assert undrained == [*NODES, ALONE], joined.verified.log
 
 
@@ -79,7 +79,7 @@ def slowed(slurm: Slurm, node: str) -> Iterator[None]:
     groups = [path for path in Path("/sys/fs/cgroup").glob(f"**/kubepods*/**/*pod*{uid}*") if path.is_dir()]
     v1 = [(path / "cpu.cfs_quota_us", "2000", "-1") for path in groups]
     v2 = [(path / "cpu.max", "2000 100000", "max 100000") for path in groups]
-    found = [each for each in [*v1, *v2] if each[0].exists()]
+    found = [row for row in [*v1, *v2] if row[0].exists()]
     assert found, groups
     file, slow, whole = found[0]
     file.write_text(slow)
@@ -104,8 +104,8 @@ def test_a_group_that_is_healthy_passes_and_its_report_is_in_the_jail(slurm: Slu
     assert measured["result"] == "passed"
     assert measured["nodes"] == NODES
     found = reports(slurm)
-    assert {name: each["passed"] for name, each in found.items()} == dict.fromkeys(NODES, True)
-    assert all(each["value"] > LIMIT for each in found.values())
+    assert {name: value["passed"] for name, value in found.items()} == dict.fromkeys(NODES, True)
+    assert all(item["value"] > LIMIT for item in found.values())
 
 
 def test_no_user_forges_a_report_or_an_output(slurm: Slurm) -> None:
@@ -119,18 +119,18 @@ def test_the_slow_node_of_a_group_is_found_drained_and_comes_back_when_it_is_fas
     with slowed(slurm, "cpu-2"):
         run = run_of(slurm, RING, "slow")
         assert run.succeeded, run.log
-        (drained,) = [each for each in events(run) if each["event"] == "drained"]
+        (drained,) = [event for event in events(run) if event["event"] == "drained"]
         assert drained["node"] == "cpu-2"
         assert [name for name, node in nodes(slurm).items() if node.drained] == ["cpu-2"]
         assert re.fullmatch(rf"health {RING}: [0-9.]+ GB/s, allowed {LIMIT} GB/s", nodes(slurm)["cpu-2"].reason)
         assert reports(slurm)["cpu-2"]["passed"] is False
 
         still = run_of(slurm, RING, "still-slow")
-        assert [each["node"] for each in events(still) if each["event"] == "not verified"] == ["cpu-2"], still.log
+        assert [event["node"] for event in events(still) if event["event"] == "not verified"] == ["cpu-2"], still.log
         assert nodes(slurm)["cpu-2"].drained
 
     back = run_of(slurm, RING, "fast")
-    assert [each["node"] for each in events(back) if each["event"] == "undrained"] == ["cpu-2"], back.log
+    assert [event["node"] for event in events(back) if event["event"] == "undrained"] == ["cpu-2"], back.log
     assert not nodes(slurm)["cpu-2"].drained
     assert "No reservations" in slurm.scontrol("show", "reservations")
     slurm.ssh("srun -w cpu-2 true")
@@ -144,10 +144,10 @@ def test_two_runs_never_overlap(slurm: Slurm) -> None:
     slurm.exec("cpu-0", "slurmd", "sh", "-c", held)
     wait_until(lambda: "held" in slurm.exec("cpu-0", "slurmd", "ls", "/run/slurm"), what="the lock is held")
     try:
-        assert [each["event"] for each in events(run_of(slurm, RING, "second"))] == ["skipped"]
+        assert [event["event"] for event in events(run_of(slurm, RING, "second"))] == ["skipped"]
     finally:
         slurm.exec("cpu-0", "slurmd", "sh", "-c", "kill -- -$(ps -o pgid= -p $(cat /run/slurm/held) | tr -d ' ')")
-    assert [each["event"] for each in events(run_of(slurm, RING, "third"))] == ["measured"]
+    assert [event["event"] for event in events(run_of(slurm, RING, "third"))] == ["measured"]
 
 
 def test_a_full_queue_does_not_pile_up(slurm: Slurm) -> None:
@@ -159,7 +159,7 @@ def test_a_full_queue_does_not_pile_up(slurm: Slurm) -> None:
             slurm.wait_for_job(job, "RUNNING")
         for name in ("full-1", "full-2"):
             assert run_of(slurm, RING, name).succeeded
-        assert {each["JobName"] for each in slurm.jobs() if each["JobState"] in {"PENDING", "RUNNING"}} == {"wrap"}
+        assert {job["JobName"] for job in slurm.jobs() if job["JobState"] in {"PENDING", "RUNNING"}} == {"wrap"}
     finally:
         slurm.exec("controller-0", "slurmctld", "scancel", *map(str, jobs))
 
@@ -177,7 +177,7 @@ def test_a_run_that_is_killed_in_a_test_leaves_the_node_closed_and_the_next_one_
     users = slurm.submit("true", options="-w cpu-1 -o /dev/null")
     assert slurm.job(users)["JobState"] == "PENDING"
     repaired = run_of(slurm, RING, "repaired")
-    assert {"repaired", "undrained"} <= {each["event"] for each in events(repaired)}, repaired.log
+    assert {"repaired", "undrained"} <= {event["event"] for event in events(repaired)}, repaired.log
     slurm.wait_for_job(users, "COMPLETED")
 
 

@@ -238,7 +238,7 @@ def conditions(slurm: Slurm) -> list[tuple[str, str, str]]:
     machine = slurm.api.read_namespaced_pod("gpu-0", slurm.namespace).spec.node_name
     found = slurm.api.read_node(machine).status.conditions
     return [
-        (each.status, each.reason, each.message) for each in found if each.type == f"SlurmNodeHealthy/{slurm.namespace}"
+        (item.status, item.reason, item.message) for item in found if item.type == f"SlurmNodeHealthy/{slurm.namespace}"
     ]
 
 
@@ -290,8 +290,8 @@ def test_the_exporter_has_the_rights_that_it_uses_and_no_others(slurm: Slurm, ku
         ("get", "secrets"),
         *((verb, name) for verb in ("list", "create", "patch") for name in ("pods", "secrets")),
     ]
-    assert not [each for each in [*others, ("list", "events")] if may(*each, slurm.namespace)]
-    assert not [each for each in [("patch", "nodes"), ("delete", "nodes"), ("get", "pods")] if may(*each)]
+    assert not [row for row in [*others, ("list", "events")] if may(*row, slurm.namespace)]
+    assert not [row for row in [("patch", "nodes"), ("delete", "nodes"), ("get", "pods")] if may(*row)]
 
 
 def begun(slurm: Slurm) -> int:
@@ -302,8 +302,8 @@ def begun(slurm: Slurm) -> int:
 def health_events(slurm: Slurm) -> list[tuple[str, str, str]]:
     """Return the events of drains by checks on the pod of the node, in their order."""
     found = slurm.api.list_namespaced_event(slurm.namespace, field_selector="involvedObject.name=gpu-0").items
-    ours = [each for each in found if each.source.component == "slurm-exporter"]
-    return [(each.type, each.reason, each.message) for each in sorted(ours, key=lambda each: each.first_timestamp)]
+    ours = [item for item in found if item.source.component == "slurm-exporter"]
+    return [(our.type, our.reason, our.message) for our in sorted(ours, key=lambda our: our.first_timestamp)]
 
 
 def test_the_exporter_shows_jobs_with_their_owner_and_node_and_asks_as_a_user_like_any_other(slurm: Slurm) -> None:
@@ -333,7 +333,7 @@ WITHOUT_DRAINS = {
 def test_prometheus_has_data_for_every_panel_about_slurm(slurm: Slurm, tmp_path: Path) -> None:
     wait_until(lambda: "DRAIN" not in slurm.node_state("gpu-0"), what="the node takes jobs")
     jobs = [
-        slurm.submit("sleep 300", options=f"{each} -o /dev/null") for each in ("--exclusive", "--exclusive", "--hold")
+        slurm.submit("sleep 300", options=f"{text} -o /dev/null") for text in ("--exclusive", "--exclusive", "--hold")
     ]
     try:
         known = {"slurm_jobs_running": 1, "slurm_jobs_pending": 2, "slurm_jobs_hold": 1}
@@ -436,7 +436,7 @@ def test_a_long_check_drains_the_node_and_another_run_brings_it_back(slurm: Slur
     long_check = slurm.cluster["health"]["long_checks"]["memory_bandwidth"]
 
     failed = run_of(slurm, "memory_bandwidth", "fails")
-    assert [each["event"] for each in events(failed)] == ["measured", "drained"], failed.log
+    assert [event["event"] for event in events(failed)] == ["measured", "drained"], failed.log
     assert reason(slurm).startswith("health memory_bandwidth: ")
     assert reason(slurm).endswith(f" GB/s, allowed {UNREACHABLE} GB/s")
 
@@ -446,7 +446,7 @@ def test_a_long_check_drains_the_node_and_another_run_brings_it_back(slurm: Slur
         passed = run_of(slurm, "memory_bandwidth", "passes")
     finally:
         long_check["limit"] = UNREACHABLE
-    assert "undrained" in [each["event"] for each in events(passed)], passed.log
+    assert "undrained" in [event["event"] for event in events(passed)], passed.log
     assert reason(slurm) == ""
     job = slurm.submit("true", options="-o /dev/null")
     slurm.wait_for_job(job, "COMPLETED")
@@ -538,7 +538,7 @@ def noted(slurm: Slurm, job: int) -> list[dict[str, Any]]:
     """Return the events of a job's hooks in the log of the pod, without times."""
     log = slurm.kubernetes.run("logs", "gpu-0", "--namespace", slurm.namespace, "--container", "slurmd")
     found = [json.loads(line) for line in log.splitlines() if line.startswith("{") and f'"job": "{job}"' in line]
-    return [{name: value for name, value in each.items() if name not in {"time", "seconds"}} for each in found]
+    return [{name: value for name, value in item.items() if name not in {"time", "seconds"}} for item in found]
 
 
 def test_a_job_has_its_gpus_in_the_files_of_dcgm_exporter_while_it_runs(slurm: Slurm) -> None:
@@ -547,7 +547,7 @@ def test_a_job_has_its_gpus_in_the_files_of_dcgm_exporter_while_it_runs(slurm: S
     try:
         # Slurm calls the job running before its prolog has ended.
         wait_until(lambda: job_files(folder) == {"0": f"{job}\n", "1": f"{job}\n"}, what="the job has its files")
-        others = [has_other_jobs(slurm, each) for each in (job, job + 1)]
+        others = [has_other_jobs(slurm, number) for number in (job, job + 1)]
     finally:
         slurm.ssh(f"scancel {job}")
 
@@ -557,7 +557,7 @@ def test_a_job_has_its_gpus_in_the_files_of_dcgm_exporter_while_it_runs(slurm: S
 
 def job_files(folder: Path) -> dict[str, str]:
     """Return the content of each file that maps a GPU."""
-    return {each.name: each.read_text() for each in folder.iterdir()}
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
 def has_other_jobs(slurm: Slurm, job: int) -> bool:
@@ -576,11 +576,11 @@ def hook_python(slurm: Slurm, program: str) -> str:
 
 def test_the_page_cache_can_be_dropped_and_the_containers_proc_stays_read_only(slurm: Slurm) -> None:
     def dropped() -> int:
-        (line,) = [each for each in Path("/proc/vmstat").read_text().splitlines() if each.startswith("drop_pagecache ")]
+        (line,) = [line for line in Path("/proc/vmstat").read_text().splitlines() if line.startswith("drop_pagecache ")]
         return int(line.split()[1])
 
     before = dropped()
     assert hook_python(slurm, "from job_hooks import page_cache; print(repr(page_cache.drop(60)))") == "''"
     assert dropped() > before
     mounted = slurm.exec("gpu-0", "slurmd", "cat", "/proc/mounts").splitlines()
-    assert [each.split()[3].split(",")[0] for each in mounted if each.split()[1] == "/proc/sys"] == ["ro"]
+    assert [text.split()[3].split(",")[0] for text in mounted if text.split()[1] == "/proc/sys"] == ["ro"]

@@ -29,13 +29,13 @@ KINDS = ("MariaDB", "Database", "User", "Grant")
 def closed(schema: Any) -> Any:
     """Return a schema that refuses unknown fields, which Kubernetes drops silently."""
     if isinstance(schema, list):
-        return [closed(each) for each in schema]
+        return [closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"]}
     inner = {
-        key: {name: closed(each) for name, each in value.items()} if key == "properties" else closed(value)
+        key: {name: closed(item) for name, item in value.items()} if key == "properties" else closed(value)
         for key, value in schema.items()
     }
     is_open = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
@@ -48,8 +48,10 @@ def schemas() -> Mapping[str, Any]:
     folder = chart_folder.fetched(OPERATOR) / OPERATOR.charts
     definitions = [yaml.safe_load(file.read_text())["spec"] for file in folder.glob("*.yaml")]
     return {
-        each["names"]["kind"]: closed(each["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
-        for each in definitions
+        definition["names"]["kind"]: closed(
+            definition["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        )
+        for definition in definitions
     }
 
 
@@ -58,9 +60,9 @@ def test_the_operator_takes_every_field(schemas: Mapping[str, Any], replicas: in
     database = {"mariadb_operator": {"size_gib": 10, "replicas": replicas, "storage_class": "fast-rwo"}}
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(accounting={"database": database})), outputs=provided)
     made = {
-        each.inputs["kind"]: each.inputs["spec"]
-        for each in deployment.recorded
-        if each.inputs.get("apiVersion") == "k8s.mariadb.com/v1alpha1"
+        resource.inputs["kind"]: resource.inputs["spec"]
+        for resource in deployment.recorded
+        if resource.inputs.get("apiVersion") == "k8s.mariadb.com/v1alpha1"
     }
 
     assert {*made} == {*KINDS}

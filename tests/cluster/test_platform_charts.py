@@ -107,7 +107,7 @@ def is_ready(stack: Stack) -> bool:
     """Return whether Prometheus' pod, which the operator makes, is ready."""
     pod = stack.find("pods", f"prometheus-{RELEASE}-prometheus-0") or {}
     conditions = pod.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def ask(stack: Stack, path: str, **query: str) -> dict[str, Any]:
@@ -133,10 +133,10 @@ def test_prometheus_scrapes_kubernetes_and_its_objects(monitoring: Stack) -> Non
 
 
 def test_prometheus_takes_the_rules_of_a_cluster(monitoring: Stack) -> None:
-    ours = {*(each.record for each in RECORDINGS), *(each.name for each in ALERTS)}
+    ours = {*(recording.record for recording in RECORDINGS), *(alert.name for alert in ALERTS)}
 
     def rules() -> list[dict[str, Any]]:
-        groups = [each for each in ask(monitoring, "rules")["groups"] if each["name"].startswith(SLURM)]
+        groups = [group for group in ask(monitoring, "rules")["groups"] if group["name"].startswith(SLURM)]
         return [rule for group in groups for rule in group["rules"]]
 
     # Prometheus may have begun before its operator knew the rules.
@@ -208,7 +208,7 @@ def namespace(kubernetes: Kubernetes) -> Iterator[str]:
 def accepted(kubernetes: Kubernetes, manifest: str) -> set[str]:
     """Offer objects to the API server, which has to accept all and keeps none; return their kinds."""
     # Base: only texts are read, and PyYAML knows no other form of the scalar `=` in definitions.
-    kinds = [each["kind"] for each in yaml.load_all(manifest, Loader=yaml.CBaseLoader) if each]
+    kinds = [item["kind"] for item in yaml.load_all(manifest, Loader=yaml.CBaseLoader) if item]
     offer = ("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-o", "name", "-f", "-")
     assert len(kubernetes.run(*offer, stdin=manifest).split()) == len(kinds)
     return {*kinds}
@@ -250,7 +250,13 @@ def test_the_api_server_accepts_the_monitoring_of_a_cluster(
 ) -> None:
     metrics = {"pod_monitor": True, "alerts": {}, "dashboards": True}
     recorded = a_deployment(namespace=namespace, metrics=metrics).recorded
-    parts = {each.name for each in recorded if each.type.endswith((":RulesAndDashboards", ":MetricsExporter"))}
-    offered = [dict(each.inputs) for each in recorded if each.parent in parts and each.type.startswith("kubernetes:")]
+    parts = {
+        resource.name for resource in recorded if resource.type.endswith((":RulesAndDashboards", ":MetricsExporter"))
+    }
+    offered = [
+        dict(resource.inputs)
+        for resource in recorded
+        if resource.parent in parts and resource.type.startswith("kubernetes:")
+    ]
     kinds = accepted(kubernetes, yaml.safe_dump_all(offered))
     assert {"PrometheusRule", "PodMonitor", "ConfigMap", "StatefulSet"} == kinds

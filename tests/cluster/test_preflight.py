@@ -80,7 +80,7 @@ class World:
     def found(self, *probes: str, kube: Any = None, seconds: float = 90, **changes: object) -> list[Diagnosis]:
         """Return the findings that are no pass, of a cluster that is described with these changes."""
         run = Preflight(kube or self.kube, self.planned(**changes), print, probes, probe_seconds=seconds)
-        return [each for each in run.findings() if each.severity is not Severity.PASSED]
+        return [finding for finding in run.findings() if finding.severity is not Severity.PASSED]
 
     def left(self) -> list[str]:
         """Return the names of what preflights of this owner have left in the cluster."""
@@ -94,7 +94,7 @@ class World:
             core.list_persistent_volume_claim_for_all_namespaces,
             network.list_network_policy_for_all_namespaces,
         )
-        return [each.metadata.name for kind in kinds for each in kind(label_selector=selector).items]
+        return [item.metadata.name for kind in kinds for item in kind(label_selector=selector).items]
 
     def command(self, *arguments: str | Path) -> list[str]:
         target = self.kubernetes.target
@@ -105,7 +105,11 @@ class World:
 
 def refusals(found: list[Diagnosis]) -> dict[str, str]:
     """Return what was refused, by the check."""
-    return {each.check: f"{each.place}: {each.found}" for each in found if each.severity is Severity.REFUSED}
+    return {
+        diagnosis.check: f"{diagnosis.place}: {diagnosis.found}"
+        for diagnosis in found
+        if diagnosis.severity is Severity.REFUSED
+    }
 
 
 # -- a cluster without a fault ----------------------------------------------------------------------------------
@@ -132,12 +136,12 @@ def test_a_cluster_without_a_fault_is_refused_nothing(healthy: "subprocess.Compl
 
 def test_every_check_has_made_a_finding(healthy: "subprocess.CompletedProcess[str]") -> None:
     (cluster,) = json.loads(healthy.stdout)["clusters"]
-    passed = {each["check"] for each in cluster["findings"] if each["severity"] == "passed"}
-    shared = {each["found"] for each in cluster["findings"] if each["check"] == "storage"}
+    passed = {finding["check"] for finding in cluster["findings"] if finding["severity"] == "passed"}
+    shared = {finding["found"] for finding in cluster["findings"] if finding["check"] == "storage"}
     assert passed >= {
         *("release", "rights", "surroundings", "machines", "clocks", "admission", "images", "runtime", "network")
     }
-    assert any("share it" in each for each in shared), shared  # on one machine, that is a warning
+    assert any("share it" in item for item in shared), shared  # on one machine, that is a warning
 
 
 def test_progress_is_on_standard_error_alone(healthy: "subprocess.CompletedProcess[str]") -> None:
@@ -160,7 +164,7 @@ def test_make_preflight_checks_a_stack_and_has_the_exit_status_of_its_findings(w
         cwd=paths.ROOT, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     report = json.loads(done.stdout)
-    assert [each["cluster"] for each in report["clusters"]] == ["soperator:cluster"]
+    assert [cluster["cluster"] for cluster in report["clusters"]] == ["soperator:cluster"]
     assert done.returncode == (1 if report["refused"] else 0), done.stderr
 
 
@@ -236,7 +240,7 @@ def without_leases(world: World) -> Iterator[Cluster]:
     rbac.create_cluster_role_binding({"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
     token = core.create_namespaced_service_account_token(name, world.namespace, {"spec": {}}).status.token
     settings = yaml.safe_load(world.kubernetes.kubeconfig.read_text())
-    settings["users"] = [{"name": each["name"], "user": {"token": token}} for each in settings["users"]]
+    settings["users"] = [{"name": user["name"], "user": {"token": token}} for user in settings["users"]]
     yield Cluster(Access(yaml.safe_dump(settings), world.kubernetes.target.context))
     rbac.delete_cluster_role_binding(name)
     rbac.delete_cluster_role(name)
@@ -246,12 +250,12 @@ def test_a_user_without_rights_on_leases_is_refused_with_the_rule_that_gives_the
     world: World, without_leases: Cluster
 ) -> None:
     found = world.found(kube=without_leases)
-    (refused,) = [each for each in found if each.severity is Severity.REFUSED]
+    (refused,) = [diagnosis for diagnosis in found if diagnosis.severity is Severity.REFUSED]
     assert refused.found == f'its user may not get, create, patch leases in the namespace "{world.namespace}"'
     assert refused.cure.endswith(
         '{apiGroups: ["coordination.k8s.io"], resources: [leases], verbs: [get, create, patch]}.'
     )
-    assert [each.check for each in found if each is not refused] == ["clocks"]  # which Leases show
+    assert [diagnosis.check for diagnosis in found if diagnosis is not refused] == ["clocks"]  # which Leases show
 
 
 # -- found by the server's admission ----------------------------------------------------------------------------------
@@ -298,10 +302,10 @@ def a_policy(world: World, kind: str, spec: Mapping[str, Any], in_force: Callabl
     bound = {"policyName": name, **({"validationActions": ["Deny"]} if kind.startswith("Validating") else {})}
     parts = [(kind, body), (f"{kind}Binding", bound)]
     with ExitStack() as made:
-        for each, given in parts:
-            plural = f"{each.lower()}s" if each.endswith("Binding") else f"{each.lower()[:-1]}ies"
+        for text, given in parts:
+            plural = f"{text.lower()}s" if text.endswith("Binding") else f"{text.lower()[:-1]}ies"
             path = f"/apis/{version}/{plural}"
-            world.kube.create(path, {"apiVersion": version, "kind": each, "metadata": {"name": name}, "spec": given})
+            world.kube.create(path, {"apiVersion": version, "kind": text, "metadata": {"name": name}, "spec": given})
             made.callback(world.kube.delete, f"{path}/{name}")
         wait_until(in_force, what=f"{kind} is in force", timeout_seconds=60)
         yield
@@ -345,10 +349,10 @@ def test_a_policy_that_changes_pods_is_refused_and_its_effect_seen_in_a_real_one
     with a_policy(world, "MutatingAdmissionPolicy", spec, lambda: admits(world, "SYS_ADMIN") == ["SETUID"]):
         found = world.found("admission", "runtime")
     assert {*refusals(found)} == {"admission", "runtime"}
-    assert any("a webhook or policy changes its pods" in each.found for each in found)
-    runtime = [each.found for each in found if each.check == "runtime"]
-    assert any("the container has no" in each and "SYS_ADMIN" in each for each in runtime)
-    assert any("is not allowed a mount namespace of its own" in each for each in runtime)
+    assert any("a webhook or policy changes its pods" in diagnosis.found for diagnosis in found)
+    runtime = [diagnosis.found for diagnosis in found if diagnosis.check == "runtime"]
+    assert any("the container has no" in text and "SYS_ADMIN" in text for text in runtime)
+    assert any("is not allowed a mount namespace of its own" in text for text in runtime)
 
 
 # -- found by pods ----------------------------------------------------------------------------------------------------
@@ -379,8 +383,8 @@ class WithoutPolicies(Cluster):
 def test_a_network_that_enforces_no_policy_is_refused_for_both_directions(world: World) -> None:
     target = world.kubernetes.target
     found = world.found("network", seconds=60, kube=WithoutPolicies(Access(str(target.kubeconfig), target.context)))
-    assert {each.check for each in found} == {"network"}
-    text = " ".join(each.found for each in found)
+    assert {diagnosis.check for diagnosis in found} == {"network"}
+    text = " ".join(diagnosis.found for diagnosis in found)
     assert "closes for ingress is open" in text
     assert "closes for egress is open" in text
 

@@ -76,7 +76,7 @@ def life(slurm_with_sets: Slurm, data: Path) -> Life:
     """Do it all once; the tests below look at what was seen."""
     slurm, seen, described = slurm_with_sets, Life(), slurm_with_sets.cluster["node_sets"]
     seen.job = job_on(slurm, "own-0", options="-p own -t 30 -J training")
-    slurm.cluster["node_sets"] = [each for each in described if each["name"] != "own"]
+    slurm.cluster["node_sets"] = [item for item in described if item["name"] != "own"]
     seen.preview = said(slurm.deployer().preview())
     with pytest.raises(DeployError) as failure:
         slurm.up()
@@ -89,7 +89,7 @@ def life(slurm_with_sets: Slurm, data: Path) -> Life:
     staying = job_on(slurm, "cpu-0")
     jobs = {name: job_on(slurm, f"{name}-0", UNTIL_DRAINED, f"-p {PARTITIONS[name]}") for name in ("own", "sharing")}
     jobs["old"] = job_on(slurm, "old-0", UNTIL_DRAINED)
-    renamed = {**next(each for each in described if each["name"] == "old"), "name": "renamed"}
+    renamed = {**next(item for item in described if item["name"] == "old"), "name": "renamed"}
     slurm.cluster["node_sets"] = [described[0], renamed]
     slurm.up(slurm.for_this_run(IN_TIME))
     seen.staying = slurm.job(staying)["JobState"]

@@ -187,12 +187,12 @@ def test_the_record_of_a_job_is_read_with_a_token_and_not_without(slurm: Slurm, 
 
     def recorded() -> list[tuple[str, list[str]]]:
         found = alice.call("GET", f"{RECORDS}/job/{job}").content.get("jobs") or []  # none before slurmdbd has it
-        return [(each["user"], each["state"]["current"]) for each in found]
+        return [(item["user"], item["state"]["current"]) for item in found]
 
     wait_until(lambda: recorded() == [("alice", ["COMPLETED"])], "the job is recorded", seen=recorded)
     every = alice.call("GET", f"{RECORDS}/jobs")
     assert every.status == HTTPStatus.OK, every.text
-    assert job in [each["job_id"] for each in every.content["jobs"]]
+    assert job in [job["job_id"] for job in every.content["jobs"]]
     assert Client(slurm).call("GET", f"{RECORDS}/jobs").status == HTTPStatus.UNAUTHORIZED
 
 
@@ -330,13 +330,17 @@ def test_no_secret_is_in_what_others_may_read(slurm: Slurm, alice: Client) -> No
         slurm.api.read_namespaced_pod_log("rest-0", slurm.namespace, container=name) for name in ("proxy", "slurmrestd")
     ]
     listed = (slurm.api.list_namespaced_config_map, slurm.api.list_namespaced_pod)
-    read = [*logs, *(str(each(slurm.namespace).to_dict()) for each in listed)]
+    read = [*logs, *(str(item(slurm.namespace).to_dict()) for item in listed)]
     assert not [text for text in hidden for found in read if text in found]
 
 
 def test_slurmrestd_that_was_killed_is_back(slurm: Slurm, alice: Client) -> None:
     def restarts() -> int:
-        return sum(each.restart_count for each in alice.pod().status.container_statuses if each.ready)
+        return sum(
+            container_status.restart_count
+            for container_status in alice.pod().status.container_statuses
+            if container_status.ready
+        )
 
     before = restarts()
     slurm.exec("rest-0", "slurmrestd", "/bin/sh", "-c", "kill -KILL $(pidof slurmrestd)")

@@ -37,7 +37,7 @@ def is_replaced(slurm: Slurm, name: str, uid: str) -> bool:
     """Say whether another pod is ready under a name."""
     pod = pods(slurm).get(name)
     conditions = pod.status.conditions or [] if pod and pod.metadata.uid != uid else []
-    return any(each.type == "Ready" and each.status == "True" for each in conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
 
 
 def scale_by_hand(slurm: Slurm, replicas: int) -> None:

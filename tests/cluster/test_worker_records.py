@@ -16,7 +16,7 @@ AT_ONCE = {"max_unavailable": "100%"}
 def known(slurm: Slurm) -> dict[str, tuple[int, int, tuple[str, ...]]]:
     """Return CPUs, memory in MiB and features that Slurm has of each node."""
     listed = json.loads(slurm.scontrol("show", "nodes", "--json"))["nodes"]
-    return {each["name"]: (each["cpus"], each["real_memory"], tuple(each["active_features"])) for each in listed}
+    return {item["name"]: (item["cpus"], item["real_memory"], tuple(item["active_features"])) for item in listed}
 
 
 def test_other_sizes_and_features_reach_slurm_but_no_node_that_somebody_counts_on(

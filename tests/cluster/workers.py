@@ -47,10 +47,10 @@ def nodes(slurm: Slurm) -> dict[str, SlurmNode]:
     """Return all nodes that Slurm has, by name."""
     listed = json.loads(slurm.scontrol("show", "nodes", "--json"))["nodes"]
     return {
-        each["name"]: SlurmNode(
-            frozenset(each["state"]), each["reason"], each["reason_set_by_user"], each["reason_changed_at"]["number"]
+        item["name"]: SlurmNode(
+            frozenset(item["state"]), item["reason"], item["reason_set_by_user"], item["reason_changed_at"]["number"]
         )
-        for each in listed
+        for item in listed
     }
 
 
@@ -149,10 +149,10 @@ def put_back(slurm: Slurm, cluster: dict[str, Any]) -> None:
         slurm.scontrol("delete", f"reservationname={reservation['name']}")
     if names := drained(slurm):
         resume(slurm, names)
-    wanted = {f"{each['name']}-{i}" for each in cluster["node_sets"] for i in range(each["replicas"])}
-    alive = {name for each in cluster["node_sets"] for name in pods(slurm, each["name"])}
+    wanted = {f"{item['name']}-{i}" for item in cluster["node_sets"] for i in range(item["replicas"])}
+    alive = {name for item in cluster["node_sets"] for name in pods(slurm, item["name"])}
     if slurm.cluster != cluster or in_service(slurm) != wanted or alive != wanted:
-        if alive != {f"{each['name']}-{i}" for each in slurm.cluster["node_sets"] for i in range(each["replicas"])}:
+        if alive != {f"{item['name']}-{i}" for item in slurm.cluster["node_sets"] for i in range(item["replicas"])}:
             slurm.deployer().refresh()
         slurm.cluster = copy.deepcopy(cluster)
         slurm.up()

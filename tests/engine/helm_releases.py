@@ -44,7 +44,7 @@ def helm(kubernetes: Kubernetes, *arguments: str) -> str:
 
 def status(stack: Stack, name: str = "r") -> dict[str, Any]:
     """Return the status in the outputs of a release in the state."""
-    (found,) = (each for each in stack.deployer().state() if each.name == name)
+    (found,) = (resource for resource in stack.deployer().state() if resource.name == name)
     outputs: dict[str, Any] = dict(found.outputs)
     return dict(outputs["status"])
 
@@ -52,7 +52,7 @@ def status(stack: Stack, name: str = "r") -> dict[str, Any]:
 def history(stack: Stack, name: str = "r") -> list[tuple[int, str]]:
     """Return the revisions of a release, each with its status."""
     listed = json.loads(helm(stack.kubernetes, "history", name, "--namespace", stack.namespace, "--output=json"))
-    return [(each["revision"], each["status"]) for each in listed]
+    return [(item["revision"], item["status"]) for item in listed]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import yaml
 
 from soperator_pulumi.platform.charts import CHARTS
 
-_VERSIONS = {each.name: each.version for each in CHARTS}
+_VERSIONS = {chart.name: chart.version for chart in CHARTS}
 
 _VALUES = """\
 apiVersion: v1

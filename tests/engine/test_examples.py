@@ -71,8 +71,8 @@ class Deployed:
     def default_storage_class(self) -> str:
         """Return the class that claims have which name none."""
         listed = json.loads(self.kubernetes.run("get", "storageclasses", "--output", "json"))["items"]
-        described = [each["metadata"] for each in listed]
-        (name,) = (each["name"] for each in described if each.get("annotations", {}).get(DEFAULT_CLASS) == "true")
+        described = [item["metadata"] for item in listed]
+        (name,) = (item["name"] for item in described if item.get("annotations", {}).get(DEFAULT_CLASS) == "true")
         return str(name)
 
 

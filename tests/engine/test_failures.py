@@ -120,7 +120,7 @@ def test_after_a_kill_while_an_object_is_awaited_destroy_deletes_it_before_what_
     process = local.start()
     wait_until(lambda: local.find("persistentvolumeclaims", "c") is not None, "the claim is there")
     local.kill(process)
-    deleted = [each.name for each in local.deployer().destroy().changed]
+    deleted = [change.name for change in local.deployer().destroy().changed]
     assert deleted.index("c") < deleted.index("t")
 
 
@@ -197,9 +197,9 @@ def test_a_second_run_says_who_holds_the_stack_and_a_patient_one_waits(stack: St
     assert second.stdout is not None
     assert "waiting up to 30 s for `up of test`" in second.stdout.readline()
     hold.unlink()
-    for each in (process, second):
-        each.communicate()
-        assert each.returncode == 0
+    for process_ in (process, second):
+        process_.communicate()
+        assert process_.returncode == 0
     assert stack.log() == ["create t", "holding create t", "create t done"]
 
 

@@ -237,7 +237,7 @@ def definition(name: str) -> str:
 def definitions(stack: Stack, names: list[str]) -> set[str]:
     """Return those of the definitions that the cluster has and that are not being deleted."""
     listed = json.loads(stack.kubernetes.run("get", "crd", "-o", "json"))["items"]
-    there = {each["metadata"]["name"] for each in listed if "deletionTimestamp" not in each["metadata"]}
+    there = {item["metadata"]["name"] for item in listed if "deletionTimestamp" not in item["metadata"]}
     return {name for name in names if f"{name}s.tests.invalid" in there}
 
 
@@ -260,8 +260,8 @@ def test_secrets_in_values_reach_the_release_and_no_state_or_message(stack: Stac
     assert text_of_secret(stack) == changed
     stack.deployer().refresh()
     (state,) = stack.folder.rglob("test.json")
-    for each in (secret, changed):
-        assert each not in "\n".join([*stack.lines, state.read_text()])
+    for text in (secret, changed):
+        assert text not in "\n".join([*stack.lines, state.read_text()])
 
 
 def text_of_secret(stack: Stack) -> str:

@@ -130,7 +130,7 @@ def test_a_preview_that_refreshes_finds_what_was_changed_by_hand_and_records_not
     stack.kubernetes.run("delete", "configmap", "b", "-n", stack.namespace)
     for _ in range(2):
         found = stack.deployer().preview(refresh=True)
-        assert [(each.name, each.operation) for each in sorted(found.changed, key=lambda each: each.name)] == [
+        assert [(change.name, change.operation) for change in sorted(found.changed, key=lambda item: item.name)] == [
             ("a", StepOp.UPDATE),
             ("b", StepOp.CREATE),
         ]

@@ -39,7 +39,7 @@ class Moving(Held):
 
     def types(self) -> set[str]:
         """Types of the resources that act on the cluster, in the state."""
-        return {each.type.rpartition(":")[0] for each in self.deployer().state() if each.name in ACTING}
+        return {resource.type.rpartition(":")[0] for resource in self.deployer().state() if resource.name in ACTING}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_move_to_the_plugin_and_back_updates_what_acts_and_touches_nothing(mov
         moving = replace(moving, served_by=served_by)
         foreseen = moving.deployer().preview()
         assert foreseen.names(StepOp.UPDATE) == ACTING
-        assert {each.operation for each in foreseen.changed} == {StepOp.UPDATE}
+        assert {change.operation for change in foreseen.changed} == {StepOp.UPDATE}
         assert moving.up() == {StepOp.UPDATE}
         assert moving.types() == types
         assert moving.up() == set()
@@ -78,8 +78,8 @@ def test_a_move_to_the_plugin_and_back_updates_what_acts_and_touches_nothing(mov
 def test_a_gate_of_the_plugin_stays_shut_with_a_message_alone(moving: Moving) -> None:
     served = replace(moving, served_by=ServedBy.PLUGIN)
     served.up()
-    states = [each.outputs for each in served.deployer().state()]
-    assert not any(PROVIDER_KEY in each for each in states)
+    states = [resource.outputs for resource in served.deployer().state()]
+    assert not any(PROVIDER_KEY in state for state in states)
     served.deployer().refresh()
 
     error = str(served.stack.fails(served.deployer().destroy))

@@ -79,7 +79,7 @@ class Platform:
 
     def namespaces(self) -> set[str]:
         every: Any = self.kubernetes.core.list_namespace()
-        return {each.metadata.name for each in every.items} & {self.certificates, self.databases}
+        return {item.metadata.name for item in every.items} & {self.certificates, self.databases}
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_a_credential_is_encrypted_where_the_level_is_remediate(judged: Stack) -
     judged.config = policy(environment="dev")
     judged.up(judged.thing("db", password="hunter2"))
 
-    assert {each.name: each.inputs.get("password") for each in judged.deployer().state()}["db"] == HIDDEN
+    assert {resource.name: resource.inputs.get("password") for resource in judged.deployer().state()}["db"] == HIDDEN
     assert judged.up().changed == ()
 
 

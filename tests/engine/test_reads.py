@@ -26,7 +26,7 @@ def test_a_secret_of_the_site_is_read_in_each_run_and_stays_secret_and_stays_the
     result = stack.up(given)
     assert {change.name for change in result.of(StepOp.READ)} == {"given"}
     assert stack.deployer().outputs()["given"] == {"password": base64.b64encode(b"first").decode()}
-    (exported,) = [each for each in stack.deployer().state() if each.type == "pulumi:pulumi:Stack"]
+    (exported,) = [resource for resource in stack.deployer().state() if resource.type == "pulumi:pulumi:Stack"]
     assert exported.outputs["given"] == "[secret]"
 
     api.replace_namespaced_secret("site", stack.namespace, body | {"stringData": {"password": "second"}})

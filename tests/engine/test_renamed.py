@@ -104,9 +104,9 @@ def rename_in_state(stack: Stack, old: tuple[str, str], new: tuple[str, str]) ->
             value = value.replace(f"urn:pulumi:{old[1]}::{old[0]}::", f"urn:pulumi:{new[1]}::{new[0]}::")
             return value.replace(f"{STACK_TYPE}::{old[0]}-{old[1]}", f"{STACK_TYPE}::{new[0]}-{new[1]}")
         if isinstance(value, list):
-            return [renamed(each) for each in value]
+            return [renamed(item) for item in value]
         if isinstance(value, dict):
-            return {key: each if key in {"inputs", "outputs"} else renamed(each) for key, each in value.items()}
+            return {key: item if key in {"inputs", "outputs"} else renamed(item) for key, item in value.items()}
         return value
 
     after.parent.mkdir(exist_ok=True)
@@ -236,9 +236,9 @@ def test_a_kubeconfig_that_a_cluster_is_given_is_nowhere_in_the_state_in_plain(s
         assert any(b"hpc-kubernetes" in state for state in states)
         assert not any(key.encode() in state for state in states)
     # What the program no longer gives is forgotten, where nothing else has changed as well.
-    dynamic = [each for each in held.deployer().state() if each.type.startswith("pulumi-python:dynamic/")]
-    assert {each.outputs.get("context") for each in dynamic} == {context}
-    assert not [each.name for each in dynamic if each.outputs.get("kubeconfig")]
+    dynamic = [resource for resource in held.deployer().state() if resource.type.startswith("pulumi-python:dynamic/")]
+    assert {resource.outputs.get("context") for resource in dynamic} == {context}
+    assert not [resource.name for resource in dynamic if resource.outputs.get("kubeconfig")]
     stack.kubernetes.core.delete_namespace(held.namespace)
 
 

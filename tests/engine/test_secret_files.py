@@ -62,7 +62,7 @@ def test_a_secret_is_changed_in_place_and_encrypted_in_every_state(stack: Stack)
 
     assert len(passwords) == 3
     assert any(b"in plain sight" in text for text in files), "this search would find it"
-    for each in passwords:
-        for form in (each, base64.b64encode(each.encode()).decode()):
+    for text in passwords:
+        for form in (text, base64.b64encode(text.encode()).decode()):
             assert not any(form.encode() in text for text in files)
             assert not any(form in line for line in stack.lines)

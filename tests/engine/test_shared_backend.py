@@ -76,7 +76,7 @@ class Team:
 
     def objects(self, prefix: str) -> list[str]:
         listed = self._client.list_objects_v2(Bucket=BUCKET, Prefix=f".pulumi/{prefix}")
-        return [each["Key"] for each in listed.get("Contents", [])]
+        return [content["Key"] for content in listed.get("Contents", [])]
 
     def content(self, key: str) -> str:
         return bytes(self._client.get_object(Bucket=BUCKET, Key=key)["Body"].read()).decode()

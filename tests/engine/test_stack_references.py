@@ -40,7 +40,7 @@ def test_outputs_of_another_stack_are_read_in_preview_and_up_and_secrets_stay_se
     assert cluster.outputs() == {"class": "fast", "made": "storage-made", "key": "hush"}
     assert {change.name for change in result.of(StepOp.READ)} == {STORAGE}
     assert foreseen.names(StepOp.CREATE) == {"cluster", "declared-cluster"}
-    (exported,) = [each for each in cluster.state() if each.type == "pulumi:pulumi:Stack"]
+    (exported,) = [item for item in cluster.state() if item.type == "pulumi:pulumi:Stack"]
     assert exported.outputs["key"] == "[secret]"
     assert exported.outputs["class"] == "fast"
 

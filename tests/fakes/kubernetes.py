@@ -47,7 +47,7 @@ class Kubernetes(Objects, Workers):
             return {**{name: _pod(pod) for name, pod in self.pods.items()}, **controller}
         if path == STATEFUL_SETS:
             controller = {"controller": _CONTROLLER} if self.controller else {}
-            return {**{name: self._set(each) for name, each in self.sets.items()}, **controller}
+            return {**{name: self._set(value) for name, value in self.sets.items()}, **controller}
         return super().collection(path)
 
     def delete(self, path: str, *, dependents_first: bool = False) -> None:

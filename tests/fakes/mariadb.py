@@ -50,7 +50,7 @@ class DatabaseWorld(AccountingWorld):
         if statement.startswith("SELECT Priv"):
             first, *others = self.hashes
             way = {"plugin": "mysql_native_password"}
-            also = [{}, *({**way, "authentication_string": each} for each in others)] if others else []
+            also = [{}, *({**way, "authentication_string": other} for other in others)] if others else []
             row = {"access": 0, **way, "authentication_string": first, **({"auth_or": also} if also else {})}
             return Answer(0, json.dumps(row) + "\n", "")
         assert statement.startswith(f"ALTER USER '{USER}'@'%' IDENTIFIED VIA "), statement

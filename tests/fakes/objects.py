@@ -48,7 +48,7 @@ class Objects:
 
     def collection(self, path: str) -> Mapping[str, Json]:
         """Return the objects of a collection, by name."""
-        split = ((each.rpartition("/"), body) for each, body in self.objects.items())
+        split = ((object_.rpartition("/"), body) for object_, body in self.objects.items())
         return {name: body for (where, _, name), body in split if where == path}
 
     def get(self, path: str) -> Json | None:
@@ -128,7 +128,7 @@ def _field(body: Json, name: str) -> object:
 def _without(found: Json, before: Json, now: Json) -> Json:
     """Return an object less the fields that were applied before and are not now."""
     kept = {key: value for key, value in found.items() if key in now or key not in before}
-    both = {key for key in kept if all(isinstance(each.get(key), dict) for each in (found, before, now))}
+    both = {key for key in kept if all(isinstance(entry.get(key), dict) for entry in (found, before, now))}
     return {key: _without(value, before[key], now[key]) if key in both else value for key, value in kept.items()}
 
 

@@ -89,10 +89,10 @@ class Programs:
         return Answer(1, "", words)
 
     def _each(self, verb: str, ids: str, act: Callable[[Job | None], str]) -> Answer:
-        wanted = [int(each) for each in ids.split(",")]
-        touched = (self._slurm.jobs[each] for each in wanted if each in self._slurm.jobs)
+        wanted = [int(word) for word in ids.split(",")]
+        touched = (self._slurm.jobs[number] for number in wanted if number in self._slurm.jobs)
         self._slurm.on_command(verb, frozenset(str(job.job_id) for job in touched if job.nodes and not job.completing))
-        words = [reported for each in wanted if (reported := act(self._slurm.jobs.get(each)))]
+        words = [reported for number in wanted if (reported := act(self._slurm.jobs.get(number)))]
         self._slurm.schedule()
         return Answer(1 if words else 0, "", "\n".join(words))
 
@@ -181,7 +181,7 @@ def expand(expression: str) -> list[str]:
     for prefix, ranges in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", expression):
         if not ranges:
             names.append(prefix)
-        for each in filter(None, ranges.split(",")):
-            first, _, last = each.partition("-")
+        for word in filter(None, ranges.split(",")):
+            first, _, last = word.partition("-")
             names += [f"{prefix}{number}" for number in range(int(first), int(last or first) + 1)]
     return names

@@ -96,15 +96,15 @@ class SmallWorld(Objects):
         container, config_maps = MOUNTED[component]
         self.changes += 1
         body = a_pod(name, component, container, state, node_set=node_set, uid=str(self.changes))
-        body["spec"]["volumes"] = [{"name": each, "configMap": {"name": each}} for each in config_maps]
-        mounts = [{"name": each, "mountPath": f"/mounted/{each}"} for each in config_maps]
+        body["spec"]["volumes"] = [{"name": text, "configMap": {"name": text}} for text in config_maps]
+        mounts = [{"name": text, "mountPath": f"/mounted/{text}"} for text in config_maps]
         body["spec"]["containers"][0]["volumeMounts"] = mounts
         self.objects[f"{PODS}/{name}"] = body
         if component == "controller":
             # What users are in, beside slurmctld.
             sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
             body["status"]["initContainerStatuses"] = [sidecar]
-        self.files[name] = {each: dict(self.data(each)) for each in config_maps}
+        self.files[name] = {text: dict(self.data(text)) for text in config_maps}
         if component == "controller":
             self.objects[f"{STATEFUL_SETS}/controller"] = {"metadata": {}}
             self.read, self.slurm.up = dict(self.files[name]["slurm-config"]), state == "running"
@@ -154,7 +154,7 @@ class SmallWorld(Objects):
 
     def _kubelet_syncs(self, pod: str) -> None:
         if pod in self.files:
-            self.files[pod] = {each: dict(self.data(each)) for each in self.files[pod]}
+            self.files[pod] = {file: dict(self.data(file)) for file in self.files[pod]}
 
     def _controller_returns(self) -> None:
         self.add_pod("controller-0", "controller")
@@ -222,7 +222,7 @@ class FakeTransport:
 def _runs(body: Json, container: str) -> bool:
     status = body["status"]
     statuses = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
-    return any(each["name"] == container and "running" in each["state"] for each in statuses)
+    return any(status["name"] == container and "running" in status["state"] for status in statuses)
 
 
 def _sums(files: Mapping[str, str]) -> Iterator[str]:

@@ -49,7 +49,7 @@ def deployed_beside(
     )
 
 
-@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+@pytest.mark.parametrize("which", PYTHON, ids=lambda item: item.name)
 def test_an_example_deploys_as_it_stands(which: Example) -> None:
     deployment = deployed(which)
     assert deployment.recorded
@@ -58,18 +58,18 @@ def test_an_example_deploys_as_it_stands(which: Example) -> None:
 
 def test_the_minimal_program_makes_one_cluster_of_two_nodes() -> None:
     deployment = deployed(example("minimal"))
-    assert [each.name for each in deployment.resources(":SlurmCluster")] == ["hpc"]
+    assert [resource.name for resource in deployment.resources(":SlurmCluster")] == ["hpc"]
     assert deployment.one("hpc-cpu", "StatefulSet").inputs["spec"]["replicas"] == 2
 
 
 def test_two_clusters_share_nothing_but_the_description() -> None:
     deployment = deployed(example("two-clusters"))
-    assert [each.name for each in deployment.resources(":SlurmCluster")] == ["research-test", "teaching-test"]
-    objects = [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
-    for each in objects:
-        cluster = each.name.rpartition("-test")[0]
-        assert each.inputs["metadata"].get("namespace", each.inputs["metadata"]["name"]) == f"{cluster}-test"
-        others = {other.name.rpartition("-test")[0] for other in deployment.waits_for(each)}
+    assert [resource.name for resource in deployment.resources(":SlurmCluster")] == ["research-test", "teaching-test"]
+    objects = [resource for resource in deployment.recorded if resource.type.startswith("kubernetes:")]
+    for object_ in objects:
+        cluster = object_.name.rpartition("-test")[0]
+        assert object_.inputs["metadata"].get("namespace", object_.inputs["metadata"]["name"]) == f"{cluster}-test"
+        others = {other.name.rpartition("-test")[0] for other in deployment.waits_for(object_)}
         assert others <= {cluster}
 
 
@@ -81,14 +81,14 @@ def test_the_larger_program_s_own_namespace_and_volumes_outlive_the_cluster() ->
         found = deployment.one(name, kind)
         assert found.parent == ""
     workers = deployment.one("hpc-cpu", "StatefulSet")
-    assert own <= {(each.type.rpartition(":")[2], each.name) for each in deployment.waits_for(workers)}
-    assert "hpc-namespace" not in {each.name for each in deployment.recorded}
+    assert own <= {(wait.type.rpartition(":")[2], wait.name) for wait in deployment.waits_for(workers)}
+    assert "hpc-namespace" not in {resource.name for resource in deployment.recorded}
 
 
 def test_the_larger_program_s_provider_deploys_every_object() -> None:
     deployment = deployed(example("larger-program"))
-    objects = [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
-    assert {each.request.provider.rpartition("::")[0].rpartition("::")[2] for each in objects} == {"research"}
+    objects = [resource for resource in deployment.recorded if resource.type.startswith("kubernetes:")]
+    assert {object_.request.provider.rpartition("::")[0].rpartition("::")[2] for object_ in objects} == {"research"}
 
 
 def test_the_cluster_mounts_the_volumes_of_the_other_stack() -> None:
@@ -97,7 +97,9 @@ def test_the_cluster_mounts_the_volumes_of_the_other_stack() -> None:
     assert not deployment.resources("PersistentVolumeClaim")
     for name, claim in (("hpc-controller", "b"), ("hpc-accounting-database", "c")):
         volumes = deployment.one(name, "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
-        claims = {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
+        claims = {
+            volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume
+        }
         assert claim in claims
 
 
@@ -136,7 +138,7 @@ def test_the_configuration_adds_nodes_with_gpus_of_the_platform_of_the_other_sta
     described = {**CONFIG, which.name: yaml.safe_load("\n".join(commented))}
     cluster = deployed_beside(which, {PLATFORM_STACK: platform.exports}, described)
     pod = cluster.one("hpc-gpu", "StatefulSet").inputs["spec"]["template"]["spec"]
-    (slurmd,) = (each for each in pod["containers"] if each["name"] == "slurmd")
+    (slurmd,) = (container for container in pod["containers"] if container["name"] == "slurmd")
     assert {platform.exports["gpu_resource"], *platform.exports["rdma_resources"]} <= slurmd["resources"][
         "limits"
     ].keys()
@@ -152,10 +154,10 @@ def test_the_tests_of_the_program_with_tests_pass_in_its_own_folder(tmp_path: Pa
     assert "5 passed" in done.stdout
 
 
-@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+@pytest.mark.parametrize("which", PYTHON, ids=lambda item: item.name)
 def test_an_example_installs_this_version_of_the_package(which: Example) -> None:
     lines = (which.folder / "requirements.txt").read_text().splitlines()
-    required = {each.name: each for each in map(Requirement, lines)}
+    required = {requirement.name: requirement for requirement in map(Requirement, lines)}
     if any("soperator_pulumi" in file.read_text() for file in which.folder.glob("*.py")):
         assert required["soperator-pulumi"].specifier.contains(soperator_pulumi.__version__)
     else:
@@ -164,4 +166,4 @@ def test_an_example_installs_this_version_of_the_package(which: Example) -> None
 
 def test_the_list_of_examples_has_each_folder() -> None:
     listed = re.findall(r"(?m)^\| \[([\w-]+)\]", (FOLDER / "README.md").read_text())
-    assert sorted(listed) == sorted(each.name for each in FOLDER.iterdir() if each.is_dir())
+    assert sorted(listed) == sorted(path.name for path in FOLDER.iterdir() if path.is_dir())

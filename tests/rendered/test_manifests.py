@@ -60,12 +60,12 @@ def test_every_object_that_pulumi_applies_is_there_with_its_configuration_files(
     deployment: Deployment, files: dict[str, str]
 ) -> None:
     applied = {
-        (each.inputs["kind"], each.inputs["metadata"]["name"])
-        for each in deployment.recorded
-        if each.type.startswith("kubernetes:")
+        (resource.inputs["kind"], resource.inputs["metadata"]["name"])
+        for resource in deployment.recorded
+        if resource.type.startswith("kubernetes:")
     }
-    config_maps = {("ConfigMap", each.inputs["name"]) for each in deployment.resources("ConfigFiles")}
-    found = {(each["kind"], each["metadata"]["name"]) for each in bodies(files)}
+    config_maps = {("ConfigMap", resource.inputs["name"]) for resource in deployment.resources("ConfigFiles")}
+    found = {(entry["kind"], entry["metadata"]["name"]) for entry in bodies(files)}
 
     assert len(config_maps) == 5
     assert found == (applied | config_maps) - {
@@ -79,18 +79,22 @@ def test_objects_are_those_of_the_stack(files: dict[str, str]) -> None:
 
     assert worker["spec"]["replicas"] == CLUSTER["node_sets"][0]["replicas"]
     assert worker["metadata"]["namespace"] == "hpc"
-    owners = {each["metadata"]["labels"]["soperator-pulumi/owner"] for each in bodies(files)}
+    owners = {entry["metadata"]["labels"]["soperator-pulumi/owner"] for entry in bodies(files)}
     assert owners == {"soperator.prod.hpc"}
 
 
 def test_each_object_comes_after_those_that_pulumi_creates_before(deployment: Deployment, rendered: Manifests) -> None:
-    places = {(each.kind, each.name): place for place, each in enumerate(rendered.objects)}
+    places = {(object_.kind, object_.name): place for place, object_ in enumerate(rendered.objects)}
 
     def place(resource: testing.Recorded) -> int | None:
         name = str((resource.inputs.get("metadata") or resource.inputs).get("name"))
         return places.get((resource.inputs.get("kind", "ConfigMap"), name))
 
-    pairs = [(place(before), place(each)) for each in deployment.recorded for before in deployment.waits_for(each)]
+    pairs = [
+        (place(before), place(resource))
+        for resource in deployment.recorded
+        for before in deployment.waits_for(resource)
+    ]
     known = [(before, after) for before, after in pairs if before is not None and after is not None]
     assert len(known) > 50
     assert [pair for pair in known if pair[0] >= pair[1]] == []
@@ -98,9 +102,9 @@ def test_each_object_comes_after_those_that_pulumi_creates_before(deployment: De
 
 def test_nothing_of_the_mocks_or_of_pulumi_s_state_is_written(deployment: Deployment, files: dict[str, str]) -> None:
     text = "".join(files.values())
-    ids = [f"{each.name}-id" for each in deployment.recorded]
+    ids = [f"{resource.name}-id" for resource in deployment.recorded]
 
-    assert [each for each in [*ids, "urn:pulumi", "__provider", "project.test"] if each in text] == []
+    assert [item for item in [*ids, "urn:pulumi", "__provider", "project.test"] if item in text] == []
     assert re.findall(r"(?m): (?:null|\d+\.0)$", text) == []
     assert not [name for name in files if "secret-" in name]
 
@@ -114,7 +118,7 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
         assert made["result"][:16] not in text
 
     assert "PRIVATE KEY" not in text
-    assert [(each.name, each.namespace, each.keys) for each in rendered.secrets] == [
+    assert [(secret.name, secret.namespace, secret.keys) for secret in rendered.secrets] == [
         ("munge-key", "hpc", ("munge.key",)),
         ("ssh-host-key", "hpc", ("ssh_host_ed25519_key",)),
         ("database-password", "hpc", ("password",)),
@@ -130,9 +134,9 @@ def test_the_same_stack_renders_the_same_bytes(deployment: Deployment, files: di
         if isinstance(value, dict):
             keys = random.sample([*value], len(value))
             return {key: shuffled(value[key]) for key in keys}
-        return [shuffled(each) for each in value] if isinstance(value, list) else value
+        return [shuffled(item) for item in value] if isinstance(value, list) else value
 
-    recorded = [dataclasses.replace(each, inputs=shuffled(each.inputs)) for each in deployment.recorded]
+    recorded = [dataclasses.replace(resource, inputs=shuffled(resource.inputs)) for resource in deployment.recorded]
     random.shuffle(recorded)
 
     assert manifests_of(Deployment(tuple(recorded), {})).files("prod") == files
@@ -179,7 +183,7 @@ def test_objects_of_two_clusters_do_not_overwrite_each_other() -> None:
     files = manifests_of(deploy(program)).files("prod")
 
     assert len([name for name in files if name.endswith("statefulset-cpu.yaml")]) == 2
-    assert sorted({each["metadata"].get("namespace", "") for each in bodies(files)}) == ["", "one", "two"]
+    assert sorted({entry["metadata"].get("namespace", "") for entry in bodies(files)}) == ["", "one", "two"]
 
 
 def rendered_program(program: Callable[[], object]) -> dict[str, str]:

@@ -25,7 +25,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_fields_are_those_of_accounting() -> None:
     given = [yaml.safe_load(block)["config"]["soperator:cluster"]["accounting"] for block in blocks("yaml")]
-    password, dump = (AccountingSpec.model_validate(each) for each in given)
+    password, dump = (AccountingSpec.model_validate(item) for item in given)
     assert password.own is not None
     assert password.own.password_version == 2
     assert dump.dump is not None

@@ -16,6 +16,6 @@ BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PA
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_description_of_the_page_is_valid(block: dict[str, dict[str, dict[str, object]]]) -> None:
     described = block["config"]["soperator:cluster"]
-    partitions = [each["name"] for each in described.get("partitions", [])]  # type: ignore[attr-defined]
+    partitions = [partition["name"] for partition in described.get("partitions", [])]  # type: ignore[attr-defined]
     node_set = {"name": "cpu", "cpus": 4, "memory_gib": 8, "partitions": partitions or ["main"]}
     assert parse_cluster(a_cluster(**{"node_sets": [node_set], **described})).accounting

@@ -63,7 +63,9 @@ def gitlab_leaks(described: Mapping[str, Any]) -> Iterator[str]:
     for name in described.keys() - RESERVED:
         job = _whole(described, name)
         conditions = [rule.get("if", "") for rule in job.get("rules", [])] or [""]
-        if name.startswith(".") or all(DEFAULT_BRANCH in each and "||" not in each for each in conditions):
+        if name.startswith(".") or all(
+            DEFAULT_BRANCH in condition and "||" not in condition for condition in conditions
+        ):
             continue
         needs = {"environment", "secrets", "id_tokens", "cache", "identity", "resource_group"} & job.keys()
         if needs or CREDENTIALS.search(json.dumps(job)):
@@ -74,7 +76,7 @@ def _whole(described: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a job with what it extends."""
     job = described[name]
     above = job.get("extends", [])
-    parts = [_whole(described, each) for each in ([above] if isinstance(above, str) else above)]
+    parts = [_whole(described, item) for item in ([above] if isinstance(above, str) else above)]
     return {key: value for part in (*parts, job) for key, value in part.items()}
 
 

@@ -89,7 +89,7 @@ def test_the_page_s_commands_put_the_files_where_they_are_looked_for(tmp_path: P
     for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
         subprocess.run(["sh", "-e", "-c", block], cwd=tmp_path, check=True)
     copied = tmp_path / ".github"
-    assert sorted(each.name for each in (copied / "workflows").iterdir()) == [file.name for file in WORKFLOWS]
+    assert sorted(path.name for path in (copied / "workflows").iterdir()) == [file.name for file in WORKFLOWS]
     for folder in re.findall(r"uses: \./(.*)", "".join(file.read_text() for file in WORKFLOWS)):
         assert (tmp_path / folder / "action.yml").exists()
     assert (tmp_path / ".gitlab-ci.yml").read_text() == GITLAB.read_text()
@@ -103,16 +103,18 @@ def test_both_deploy_the_same_stacks_in_the_same_order() -> None:
     parallel = {
         tuple(described[name]["parallel"]["matrix"][0]["STACK"]) for name in ("preview", "live-preview", "drift")
     }
-    deployed = tuple(each["variables"]["STACK"] for name, each in described.items() if name.startswith("deploy-"))
+    deployed = tuple(value["variables"]["STACK"] for name, value in described.items() if name.startswith("deploy-"))
     assert stacks == parallel == {deployed}
     assert all((paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml").exists() for stack in deployed)
 
 
 def test_actions_are_pinned_by_commit_and_name_their_version() -> None:
     used = re.findall(r"uses: (.*)", "".join(file.read_text() for file in (*WORKFLOWS, PREPARE)))
-    others = [each for each in used if not each.startswith("./")]
+    others = [item for item in used if not item.startswith("./")]
     assert len(others) == 7
-    assert [each for each in others if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+.*", each)] == []
+    assert [
+        other for other in others if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+.*", other)
+    ] == []
 
 
 def test_workflows_have_no_more_rights_than_they_use() -> None:
@@ -157,7 +159,7 @@ def longest_wait(stack: str) -> str:
     """Return the longest `max_wait` of a stack's drains, in days."""
     described = yaml.safe_load((paths.ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())
     node_sets = described["config"]["soperator:cluster"]["node_sets"]
-    waits: list[str] = [each["drain"]["max_wait"] for each in node_sets]
+    waits: list[str] = [item["drain"]["max_wait"] for item in node_sets]
     return max(waits, key=lambda days: int(days.removesuffix("d")))
 
 

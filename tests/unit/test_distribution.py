@@ -74,20 +74,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def wheel(built: list[Path]) -> zipfile.ZipFile:
-    (file,) = (each for each in built if each.suffix == ".whl")
+    (file,) = (path for path in built if path.suffix == ".whl")
     return zipfile.ZipFile(file)
 
 
 @pytest.fixture(scope="module")
 def metadata(wheel: zipfile.ZipFile) -> Message:
-    (name,) = (each for each in wheel.namelist() if each.endswith("/METADATA"))
+    (name,) = (text for text in wheel.namelist() if text.endswith("/METADATA"))
     return Parser().parsestr(wheel.read(name).decode())
 
 
 @pytest.fixture(scope="module")
 def sdist(built: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked source distribution."""
-    (file,) = (each for each in built if each.name.endswith(".tar.gz"))
+    (file,) = (path for path in built if path.name.endswith(".tar.gz"))
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(file) as archive:
         archive.extractall(folder, filter="data")
@@ -112,7 +112,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) ->
 
 
 def test_the_source_distribution_holds_the_whole_tree(sdist: Path) -> None:
-    files = {str(each.relative_to(sdist)) for each in sdist.rglob("*") if each.is_file()}
+    files = {str(path.relative_to(sdist)) for path in sdist.rglob("*") if path.is_file()}
     assert files - {"PKG-INFO"} == known_to_git()
 
 
@@ -123,8 +123,8 @@ def test_the_wheel_is_built_from_the_source_distribution_alone(
     subprocess.run(build, cwd=sdist, check=True, capture_output=True)
     (file,) = tmp_path.iterdir()
     with zipfile.ZipFile(file) as again:
-        assert [(each.filename, each.CRC) for each in again.infolist()] == [
-            (each.filename, each.CRC) for each in wheel.infolist()
+        assert [(zip_info.filename, zip_info.CRC) for zip_info in again.infolist()] == [
+            (zip_info.filename, zip_info.CRC) for zip_info in wheel.infolist()
         ]
 
 
@@ -143,13 +143,15 @@ def test_the_metadata_is_complete(metadata: Message) -> None:
 def test_the_dependencies_are_what_the_package_imports(metadata: Message) -> None:
     """One that nothing imports would be installed for nothing; one that is not declared may be gone tomorrow."""
     requirements = [*map(Requirement, metadata.get_all("Requires-Dist", []))]
-    declared = {canonicalize_name(each.name) for each in requirements if each.marker is None}
-    optional = {canonicalize_name(each.name) for each in requirements if each.marker is not None}
+    declared = {canonicalize_name(requirement.name) for requirement in requirements if requirement.marker is None}
+    optional = {canonicalize_name(requirement.name) for requirement in requirements if requirement.marker is not None}
     imported = imported_distributions()
     assert declared - imported == set()
     assert imported - declared - optional == set(PARTS_OF_AN_INTERFACE)
     for name, owner in PARTS_OF_AN_INTERFACE.items():
-        assert name in {canonicalize_name(Requirement(each).name) for each in importlib.metadata.requires(owner) or ()}
+        assert name in {
+            canonicalize_name(Requirement(require).name) for require in importlib.metadata.requires(owner) or ()
+        }
 
 
 def imported_distributions() -> set[str]:
@@ -157,8 +159,8 @@ def imported_distributions() -> set[str]:
     providers = importlib.metadata.packages_distributions()
     files = (paths.ROOT / "soperator_pulumi").rglob("*.py")
     statements = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
-    plain = {alias.name for each in statements if isinstance(each, ast.Import) for alias in each.names}
-    names = plain | {each.module or "" for each in statements if isinstance(each, ast.ImportFrom)}
+    plain = {alias.name for statement in statements if isinstance(statement, ast.Import) for alias in statement.names}
+    names = plain | {statement.module or "" for statement in statements if isinstance(statement, ast.ImportFrom)}
     tops = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"soperator_pulumi", "google"}
     found = {canonicalize_name(name) for top in tops for name in providers[top]}
     return found | ({"protobuf"} if any(name.startswith("google.protobuf") for name in names) else set())
@@ -169,7 +171,7 @@ def test_an_installed_package_is_imported_from_its_environment(environment: Envi
     version, file, path = json.loads(environment.run("-c", code).stdout)
     assert version == soperator_pulumi.__version__
     assert Path(file).is_relative_to(environment.site_packages)
-    assert not [each for each in path if Path(each).is_relative_to(paths.ROOT)]
+    assert not [item for item in path if Path(item).is_relative_to(paths.ROOT)]
 
 
 def test_the_wheel_has_the_command_which_renders_a_stack_file(environment: Environment, tmp_path: Path) -> None:
@@ -239,7 +241,7 @@ def test_a_type_checker_accepts_a_right_program(type_checked: dict[str, list[str
     assert type_checked["right"] == []
 
 
-@pytest.mark.parametrize("which", PYTHON, ids=lambda each: each.name)
+@pytest.mark.parametrize("which", PYTHON, ids=lambda item: item.name)
 def test_a_type_checker_accepts_an_example(mypy: Callable[[Path], list[str]], which: Example) -> None:
     assert mypy(which.folder) == []
 

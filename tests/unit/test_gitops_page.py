@@ -27,7 +27,7 @@ def objects() -> list[dict[str, Any]]:
 
 
 def stack() -> dict[str, Any]:
-    (found,) = [each for each in objects() if each["kind"] == "Stack"]
+    (found,) = [object_ for object_ in objects() if object_["kind"] == "Stack"]
     return found
 
 
@@ -46,18 +46,18 @@ def test_a_field_that_the_operator_does_not_know_would_be_found(change: dict[str
 
 
 def test_the_stack_names_what_is_there() -> None:
-    spec, names = stack()["spec"], {(each["kind"], each["metadata"]["name"]) for each in objects()}
+    spec, names = stack()["spec"], {(object_["kind"], object_["metadata"]["name"]) for object_ in objects()}
 
     assert paths.ROOT / spec["repoDir"] == EXAMPLE
     assert (EXAMPLE / "Pulumi.yaml").exists()
     assert (EXAMPLE / f"Pulumi.{spec['stack']}.yaml").exists()
     assert ("ServiceAccount", spec["serviceAccountName"]) in names
-    for binding in [each for each in objects() if each["kind"] == "ClusterRoleBinding"]:
+    for binding in [object_ for object_ in objects() if object_["kind"] == "ClusterRoleBinding"]:
         (subject,) = binding["subjects"]
         assert (subject["kind"], subject["name"]) in names
         assert subject["namespace"] == stack()["metadata"]["namespace"]
-    assert {each["secret"]["name"] for each in spec["envRefs"].values()} == {"hpc-pulumi"}
-    assert all(each["secret"]["key"] == name for name, each in spec["envRefs"].items())
+    assert {env_ref["secret"]["name"] for env_ref in spec["envRefs"].values()} == {"hpc-pulumi"}
+    assert all(env_ref["secret"]["key"] == name for name, env_ref in spec["envRefs"].items())
 
 
 def test_the_example_deploys_a_cluster_that_waits_for_jobs() -> None:
@@ -108,8 +108,8 @@ def test_the_commands_render_the_stack(checkout: Path) -> None:
 
     prod, review = checkout / "manifests" / "prod", checkout / "manifests" / "for-review"
     assert len([*prod.glob("*.yaml")]) > 20
-    assert {each.name: each.read_bytes() for each in prod.iterdir()} == {
-        each.name: each.read_bytes() for each in review.iterdir()
+    assert {path.name: path.read_bytes() for path in prod.iterdir()} == {
+        path.name: path.read_bytes() for path in review.iterdir()
     }
 
 

@@ -24,7 +24,7 @@ def test_every_node_set_can_stand_in_a_stack(node_sets: list[dict[str, object]])
 
 def test_every_kind_of_gpus_is_one() -> None:
     declared = re.findall(r"\| `gpus: ({.*?})` \|", PAGE)
-    found = [GpusSpec.model_validate(yaml.safe_load(each)).gres for each in declared]
+    found = [GpusSpec.model_validate(yaml.safe_load(item)).gres for item in declared]
     assert found == ["gpu:h100:8", "gpu:1g.10gb:56", "gpu:h100:7,gpu:1g.10gb:7", "gpu:l4:4,shard:32", "gpu:mi300x:8"]
 
 

@@ -55,9 +55,9 @@ def test_the_shown_reason_is_one_of_ours() -> None:
 def test_every_limit_of_a_check_ends_a_reason_that_is_known_as_ours() -> None:
     limits = [0, 0.25, 5.25, 95, 1e12]
     quick = [allowed(name, limit) for name in DEFAULTS for limit in [None, *limits]]
-    units = filter(None, (each.unit for each in LONG_DEFAULTS.values()))
+    units = filter(None, (long_default.unit for long_default in LONG_DEFAULTS.values()))
     long = [judge(Reading(0), limit, unit)[1].partition(", allowed ")[2] for unit in units for limit in limits]
 
     endings = {*quick, *long, "an end", "a finished one"}
-    drained = {each: NodeState("IDLE+DRAIN", f"health x: 1, allowed {each}") for each in endings}
-    assert [each for each, state in drained.items() if check_of(state) != "x"] == []
+    drained = {ending: NodeState("IDLE+DRAIN", f"health x: 1, allowed {ending}") for ending in endings}
+    assert [text for text, state in drained.items() if check_of(state) != "x"] == []

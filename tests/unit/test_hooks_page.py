@@ -34,19 +34,19 @@ def test_the_table_of_hooks_is_that_of_the_sources() -> None:
 
 
 def test_the_first_example_has_hooks_of_ours_alone() -> None:
-    assert [each.command for each in settings(example(0), "prolog").hooks] == [()]
+    assert [hook.command for hook in settings(example(0), "prolog").hooks] == [()]
 
 
 def test_the_second_example_is_valid_and_changes_what_it_shows() -> None:
     prolog, epilog = (settings(example(1), moment).hooks for moment in ("prolog", "epilog"))
 
-    assert [(each.name, each.action, each.seconds) for each in prolog] == [
+    assert [(hook.name, hook.action, hook.seconds) for hook in prolog] == [
         ("gpus_unused_before", "requeue", 30),
         ("map_gpus", "log", 5),
         ("scratch-mounted", "requeue", 10),
     ]
     assert epilog[0].name == "noted"
-    assert "drop_page_cache" in [each.name for each in epilog]
+    assert "drop_page_cache" in [hook.name for hook in epilog]
 
 
 def test_the_shown_setting_of_the_policy_is_valid() -> None:

@@ -29,8 +29,8 @@ def block(language: str) -> str:
 def described(program: dict[str, Any]) -> dict[str, Any]:
     """Return the description of the cluster, with the defaults of the program's configuration."""
     text = yaml.safe_dump(program["resources"]["hpc"]["properties"])
-    for name, each in program["config"].items():
-        text = text.replace(f"${{{name}}}", str(each["default"]))
+    for name, value in program["config"].items():
+        text = text.replace(f"${{{name}}}", str(value["default"]))
     found: dict[str, Any] = yaml.safe_load(text)
     return found
 
@@ -50,7 +50,7 @@ def test_the_program_in_yaml_describes_a_cluster() -> None:
 def test_the_program_in_yaml_takes_outputs_that_there_are() -> None:
     wanted = set(re.findall(r"\$\{hpc\.(\w+)\}", PROGRAM))
     assert wanted
-    assert wanted <= {each.key for each in OUTPUTS.properties}
+    assert wanted <= {property_.key for property_ in OUTPUTS.properties}
 
 
 def test_the_program_in_typescript_has_inputs_and_outputs_that_there_are() -> None:
@@ -58,7 +58,7 @@ def test_the_program_in_typescript_has_inputs_and_outputs_that_there_are() -> No
     names = set(re.findall(r"(\w+): ", program))
     assert len(names) > 15
     assert names <= {camel_case(name) for name in names_in(INPUTS)}
-    assert set(re.findall(r"cluster\.(\w+)", program)) <= {each.key for each in OUTPUTS.properties}
+    assert set(re.findall(r"cluster\.(\w+)", program)) <= {property_.key for property_ in OUTPUTS.properties}
     assert f'from "@{NAMESPACE}/{PACKAGE}"' in program
 
 
@@ -77,7 +77,7 @@ def test_the_page_names_the_packages_of_the_other_languages() -> None:
 
 def test_the_page_lists_the_outputs() -> None:
     listed = PAGE.partition("- Outputs: ")[2].partition("\n-")[0]
-    assert re.findall(r"`(\w+)`", listed) == [each.key for each in OUTPUTS.properties]
+    assert re.findall(r"`(\w+)`", listed) == [property_.key for property_ in OUTPUTS.properties]
 
 
 def test_the_example_leads_to_the_plugin_which_installs_the_package() -> None:

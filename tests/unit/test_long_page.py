@@ -29,7 +29,7 @@ def test_the_example_is_valid_and_gives_settings_that_the_program_takes() -> Non
     assert [*enabled_checks(spec)] == [LongCheck(name.removesuffix(".json")) for name in files]
     ring = files["ring_bandwidth.json"]
     assert (ring.size, ring.arguments) == (8, {"mib": 64, "seconds": 10})
-    assert {each.together for each in ring.node_sets.values()} == {1.1}
+    assert {node_set_limits.together for node_set_limits in ring.node_sets.values()} == {1.1}
     assert json.loads(long_check_files(spec)["storage_bandwidth.json"])["check"] == "storage_bandwidth"
 
 
@@ -44,4 +44,4 @@ def test_the_example_of_new_nodes_verifies_them() -> None:
     spec = a_spec(health=yaml.safe_load(text)["config"]["soperator:cluster"]["health"])
     (file,) = [parse_long(content) for content in long_check_files(spec).values()]
 
-    assert {tuple(each.first) for each in file.node_sets.values()} == {("memory_bandwidth",)}
+    assert {tuple(node_set_limits.first) for node_set_limits in file.node_sets.values()} == {("memory_bandwidth",)}

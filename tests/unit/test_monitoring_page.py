@@ -30,8 +30,8 @@ def command(name: str) -> list[str]:
 def examples() -> list[MetricsSpec]:
     """Return the settings that the page shows, in the page's order."""
     shown = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-    given = [each["config"]["soperator:cluster"]["metrics"] for each in shown]
-    found = [parse_cluster({"name": "hpc", **cluster_spec(metrics=each)}).metrics for each in given]
+    given = [item["config"]["soperator:cluster"]["metrics"] for item in shown]
+    found = [parse_cluster({"name": "hpc", **cluster_spec(metrics=item)}).metrics for item in given]
     return [metrics for metrics in found if metrics is not None]
 
 
@@ -44,8 +44,8 @@ def test_the_examples_switch_on_what_the_page_describes() -> None:
 
 def test_the_tables_are_those_of_the_sources() -> None:
     assert monitoring_page.text() == PAGE, "run `make docs`"
-    assert re.findall(r"(?m)^\| \[(\w+)\]\(runbooks", PAGE) == [each.name for each in ALERTS]
-    assert re.findall(r"\| `/d/([\w-]+)` \|", PAGE) == [each.uid for each in DASHBOARDS]
+    assert re.findall(r"(?m)^\| \[(\w+)\]\(runbooks", PAGE) == [alert.name for alert in ALERTS]
+    assert re.findall(r"\| `/d/([\w-]+)` \|", PAGE) == [dashboard.uid for dashboard in DASHBOARDS]
 
 
 def test_settings_of_logs_are_taken_and_refused_as_the_page_says() -> None:
@@ -60,7 +60,7 @@ def test_rules_are_printed_for_a_prometheus_without_an_operator(capsys: pytest.C
     cli.main(command("rules"))
     groups = yaml.safe_load(capsys.readouterr().out)["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
-    assert {rule["alert"] for rule in rules if "alert" in rule} == {each.name for each in ALERTS}
+    assert {rule["alert"] for rule in rules if "alert" in rule} == {alert.name for alert in ALERTS}
     assert all('namespace="hpc"' in rule["expr"] for rule in rules)
 
 
@@ -68,7 +68,7 @@ def test_dashboards_are_written_for_a_grafana_that_reads_files(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     cli.main(command("dashboards"))
     found = {file.name: json.loads(file.read_text()) for file in (tmp_path / "folder").iterdir()}
-    assert found == {f"{each.uid}.json": dashboard_json(each) for each in DASHBOARDS}
+    assert found == {f"{dashboard.uid}.json": dashboard_json(dashboard) for dashboard in DASHBOARDS}
 
 
 def test_a_folder_that_cannot_be_written_is_refused_in_words(

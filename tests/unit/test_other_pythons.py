@@ -10,7 +10,7 @@ from tools import check
 pytestmark = [pytest.mark.soak, pytest.mark.alone, pytest.mark.timeout(2400)]
 
 TIMEOUT_SECONDS = 1200
-QUICK_TESTS = next(shlex.split(each.line) for each in check.THEN if each.name == "tests")
+QUICK_TESTS = next(shlex.split(source_check.line) for source_check in check.THEN if source_check.name == "tests")
 
 USE_THE_WHEEL = """
 set -e

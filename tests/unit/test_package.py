@@ -26,7 +26,7 @@ def test_the_pythons_that_are_named_are_those_that_tests_run_on() -> None:
 def test_the_changelog_begins_with_what_is_unreleased() -> None:
     headings = re.findall(r"(?m)^## \[(.+?)\]", (paths.ROOT / "CHANGELOG.md").read_text())
     assert headings[0] == "Unreleased"
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", each) for each in headings[1:])
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", heading) for heading in headings[1:])
 
 
 def test_every_public_name_is_there() -> None:

@@ -22,7 +22,7 @@ KEPT_DATA = next(policy for policy in POLICIES if policy.name == "kept-data")
 
 def block(language: str, containing: str) -> str:
     found = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    (text,) = (each for each in found if containing in each)
+    (text,) = (item for item in found if containing in item)
     return str(text)
 
 
@@ -79,6 +79,6 @@ def test_the_commands_are_there() -> None:
         assert f'POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.{target}' in makefile
     extras = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert "soperator-pulumi[policy]" in PAGE
-    assert any(each.startswith("pulumi-policy") for each in extras["policy"])
+    assert any(item.startswith("pulumi-policy") for item in extras["policy"])
     pack = yaml.safe_load((paths.ROOT / "policy" / "PulumiPolicy.yaml").read_text())
     assert pack["version"] == soperator_pulumi.__version__

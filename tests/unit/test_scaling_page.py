@@ -155,7 +155,7 @@ def test_every_example_can_stand_in_a_stack() -> None:
     for example in examples:
         node_sets = yaml.safe_load(example)["node_sets"]
         parsed = parse_cluster({**cluster, "node_sets": node_sets}, where="docs/scaling.md").node_sets
-        assert [each.keys() <= spec.model_fields_set for each, spec in zip(node_sets, parsed, strict=True)] == [True]
+        assert [value.keys() <= spec.model_fields_set for value, spec in zip(node_sets, parsed, strict=True)] == [True]
 
 
 def test_every_policy_for_one_run_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,9 @@ def test_every_policy_for_one_run_is_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_every_policy_has_its_line_and_every_default_is_the_one_of_the_spec() -> None:
-    assert set(re.findall(r"(?m)^\| `(\w+)`(?: \(default\))? \| ", PAGE)) >= {each.value for each in OnTimeout}
+    assert set(re.findall(r"(?m)^\| `(\w+)`(?: \(default\))? \| ", PAGE)) >= {
+        on_timeout.value for on_timeout in OnTimeout
+    }
     assert f"| `{DrainSpec().on_timeout}` (default) |" in PAGE
     assert f"| `grace` | `{duration_text(DrainSpec().grace)}` |" in PAGE
     assert f"| `reservations`, `pending_jobs` | `{DrainSpec().reservations}` |" in PAGE

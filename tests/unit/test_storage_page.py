@@ -30,9 +30,9 @@ def test_the_table_of_systems_is_that_of_the_sources() -> None:
 
 def test_the_table_of_the_probe_is_that_of_its_catalogue() -> None:
     rows = [
-        f"| `{each.name}` | {each.level} | {'yes' if each.name in ACCEPTABLE else 'no'} | {each.needed} | "
-        f"{each.consequence} | {each.cure} |"
-        for each in PROPERTIES
+        f"| `{row.name}` | {row.level} | {'yes' if row.name in ACCEPTABLE else 'no'} | {row.needed} | "
+        f"{row.consequence} | {row.cure} |"
+        for row in PROPERTIES
     ]
     assert re.findall(r"(?m)^\| `\w+` \| (?:refused|warning|noted) \|.*$", PAGE) == rows
 
@@ -69,8 +69,8 @@ def test_the_shown_lines_are_those_of_such_findings() -> None:
     assert {*found} == {"user_attributes", "capabilities"}
     assert re.match(r"nfs4: \d+ of 26 properties as needed; median .* ms, .* ms, of 100; \d+ files a second$", headline)
     for line in lines:
-        name = next(each for each in found if each in line)
-        (about,) = (each for each in PROPERTIES if each.name == name)
+        name = next(item for item in found if item in line)
+        (about,) = (row for row in PROPERTIES if row.name == name)
         assert about.consequence in line
         assert str(about.level) in line
 

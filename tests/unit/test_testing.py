@@ -19,7 +19,7 @@ def test_resources_exports_and_options_are_recorded() -> None:
         pulumi.export("secret", pulumi.Output.secret("x"))
 
     deployment = deploy(program)
-    assert [each.name for each in deployment.resources()] == ["parent", "child"]
+    assert [resource.name for resource in deployment.resources()] == ["parent", "child"]
     assert deployment.one("child").parent == "parent"
     assert deployment.one("parent").parent == ""
     assert deployment.one("child", "RandomBytes").inputs == {"length": 4}
@@ -38,7 +38,7 @@ def test_resources_are_recorded_as_the_program_creates_them_in_whatever_order_pu
         for name in names:
             random.RandomBytes(name, length=4)
 
-    assert [each.name for each in deploy(program).recorded] == names
+    assert [resource.name for resource in deploy(program).recorded] == names
 
 
 def test_what_a_resource_waits_for_is_found_also_through_others() -> None:
@@ -50,7 +50,7 @@ def test_what_a_resource_waits_for_is_found_also_through_others() -> None:
         random.RandomBytes("last", length=4, opts=pulumi.ResourceOptions(depends_on=[parent]))
 
     deployment = deploy(program)
-    assert [each.name for each in deployment.waits_for(deployment.one("last"))] == ["first", "middle"]
+    assert [wait.name for wait in deployment.waits_for(deployment.one("last"))] == ["first", "middle"]
     assert deployment.waits_for(deployment.one("first")) == ()
 
 

@@ -52,12 +52,12 @@ def test_the_plugin_of_mpi_is_the_one_of_the_page() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_versions_of_the_rest_api_are_those_of_both_pages(version: str) -> None:
     found = API_VERSIONS[version]
-    assert f"| {version} | {', '.join(f'`{each}`' for each in found)} |" in (paths.ROOT / "docs/rest.md").read_text()
+    assert f"| {version} | {', '.join(f'`{text}`' for text in found)} |" in (paths.ROOT / "docs/rest.md").read_text()
     assert re.search(rf"\| data formats of slurmrestd \|(.*\|)? {', '.join(found)} \|", PAGE)
 
 
 def test_the_upgrade_names_the_versions_of_the_rest_api_that_end() -> None:
-    ended = [f"`{each}`" for each in API_VERSIONS["24.11"] if each not in API_VERSIONS["26.05"]]
+    ended = [f"`{text}`" for text in API_VERSIONS["24.11"] if text not in API_VERSIONS["26.05"]]
     assert f"slurmrestd 26.05 refuses {' and '.join(ended)}" in PAGE
 
 

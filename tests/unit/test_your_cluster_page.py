@@ -65,8 +65,8 @@ def test_the_table_lists_each_component_of_a_cluster_with_its_objects() -> None:
     described["images"] |= {name: f"registry.example.com/soperator/{name}:24.11" for name in ("rest", "exporter")}
     made = testing.deploy(lambda: SlurmCluster("hpc", described)).resources()
     rows = re.findall(r"(?m)^\| `(\w+)` \|[^|]*\| (.*) \|$", PAGE)
-    ours = {each.type.split(":")[-1] for each in made if each.type.startswith("soperator-pulumi:")}
+    ours = {resource.type.split(":")[-1] for resource in made if resource.type.startswith("soperator-pulumi:")}
     assert {component for component, _ in rows} == ours - {"AccountingDumps", "Database", "RulesAndDashboards"}
-    names = {each.inputs["metadata"]["name"] for each in made if "metadata" in each.inputs}
+    names = {resource.inputs["metadata"]["name"] for resource in made if "metadata" in resource.inputs}
     named = [name.partition("<")[0] for name in re.findall(r"`([^`]+)`", " ".join(objects for _, objects in rows))]
     assert [name for name in named if not any(known.startswith(name) for known in names)] == []

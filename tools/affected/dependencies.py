@@ -54,7 +54,7 @@ def users_of(graph: Graph, changed: str, without: Iterable[Choice] = ()) -> set[
     reached = set(waiting)
     while waiting:
         node = waiting.pop()
-        skipped = {each.user for each in without if is_in(file_of(node), [each.used])}
+        skipped = {choice.user for choice in without if is_in(file_of(node), [choice.used])}
         new = {user for user in graph.get(node, ()) if file_of(user) not in skipped} - reached
         reached |= new
         waiting += new

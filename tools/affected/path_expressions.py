@@ -72,7 +72,7 @@ def _as_parts(nodes: Sequence[ast.AST]) -> Tokens:
 
 def _formatted(values: Sequence[ast.AST]) -> Tokens:
     """Return a formatted text as a path. One such as f"{ROOT}/docs" begins where its first value is."""
-    texts = [str(each.value) if isinstance(each, ast.Constant) else "*" for each in values]
+    texts = [str(value.value) if isinstance(value, ast.Constant) else "*" for value in values]
     match values:
         case [ast.FormattedValue(value=base), ast.Constant(value=str(text)), *_] if text.startswith("/"):
             return [*_as_parts([base]), "=" + "".join(texts[1:]).lstrip("/")]

@@ -74,13 +74,13 @@ def facts_of(text: str, *, by_definition: bool = False) -> PythonFacts:
 
 
 def _read_imports(nodes: Sequence[ast.AST], facts: PythonFacts) -> None:
-    for_types = {id(each) for branch in nodes if _is_for_types(branch) for each in ast.walk(branch)}
+    for_types = {id(node) for branch in nodes if _is_for_types(branch) for node in ast.walk(branch)}
     for node in nodes:
         imports = facts.for_types if id(node) in for_types else facts.imports
         if isinstance(node, ast.ImportFrom) and node.module:
-            imports |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+            imports |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
         elif isinstance(node, ast.Import):
-            imports |= {each.asname or each.name: each.name for each in node.names}
+            imports |= {name.asname or name.name: name.name for name in node.names}
 
 
 def _is_for_types(node: ast.AST) -> bool:
@@ -100,30 +100,32 @@ def _is_hook(node: ast.FunctionDef) -> bool:
 
 
 def _is_autouse(node: ast.FunctionDef) -> bool:
-    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    calls = [expression for expression in node.decorator_list if isinstance(expression, ast.Call)]
     return any(keyword.arg == "autouse" for call in calls for keyword in call.keywords)
 
 
 def _is_fixture(node: ast.FunctionDef) -> bool:
-    decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return any(dotted(each).endswith("fixture") for each in decorators)
+    decorators = [
+        expression.func if isinstance(expression, ast.Call) else expression for expression in node.decorator_list
+    ]
+    return any(dotted(decorator).endswith("fixture") for decorator in decorators)
 
 
 def _asked_for(node: ast.FunctionDef) -> set[str]:
     """Return the fixtures that a test or a fixture asks for by its arguments."""
     if not node.name.startswith("test_") and not _is_fixture(node):
         return set()
-    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    calls = [expression for expression in node.decorator_list if isinstance(expression, ast.Call)]
     named = [argument for call in calls if dotted(call.func).endswith("parametrize") for argument in call.args[:1]]
-    texts = [each.value for names in named for each in ast.walk(names) if isinstance(each, ast.Constant)]
+    texts = [node.value for names in named for node in ast.walk(names) if isinstance(node, ast.Constant)]
     parametrized = {name.strip() for text in texts for name in str(text).split(",")}
-    return {each.arg for each in (*node.args.args, *node.args.kwonlyargs)} - parametrized
+    return {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - parametrized
 
 
 def _own_fixtures(tree: ast.Module) -> set[str]:
     """Return the fixtures of a file that stand in for those of the same name elsewhere, and do not ask for them."""
-    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef) and _is_fixture(each)]
-    return {each.name for each in functions if each.name not in _asked_for(each)}
+    functions = [stmt for stmt in tree.body if isinstance(stmt, ast.FunctionDef) and _is_fixture(stmt)]
+    return {function.name for function in functions if function.name not in _asked_for(function)}
 
 
 def _tidy(facts: PythonFacts, annotations: Part) -> None:
@@ -187,7 +189,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         """Take the fixtures that a call names."""
         if dotted(node.func).endswith(("usefixtures", "getfixturevalue")):
-            self._part.fixtures += [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+            self._part.fixtures += [str(arg.value) for arg in node.args if isinstance(arg, ast.Constant)]
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:

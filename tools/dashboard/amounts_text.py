@@ -34,7 +34,7 @@ def _scaled(value: float, base: int, names: tuple[str, ...]) -> tuple[float, str
 def _time(seconds: float) -> str:
     if not seconds:
         return "0 s"
-    size, name = next((each for each in _TIMES if abs(seconds) >= each[0]), _TIMES[-1])
+    size, name = next((time_ for time_ in _TIMES if abs(seconds) >= time_[0]), _TIMES[-1])
     return f"{_digits(seconds / size)} {name}"
 
 

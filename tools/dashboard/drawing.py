@@ -69,20 +69,20 @@ def legend(query: Query, labels: Mapping[str, str]) -> str:
 
 def _over_time(panel: Panel, answers: Answers, span: Span) -> str:
     """Return a chart. Of many series it has those with the largest values, and the number of the others below."""
-    named = [(legend(query, each.labels), each) for query, found in answers for each in found if each.points]
-    sizes = sorted((each.largest for _, each in named), reverse=True)
+    named = [(legend(query, series.labels), series) for query, found in answers for series in found if series.points]
+    sizes = sorted((series.largest for _, series in named), reverse=True)
     least = sizes[:SHOWN_SERIES][-1]
     # A state that no node has needs no place among the areas.
     shown = [pair for pair in named if pair[1].largest >= least and (pair[1].largest or panel.kind is PanelKind.LINES)]
     shown = (shown or named)[:SHOWN_SERIES]
     chart = _chart(panel, span)
-    rows = [_on_grid(each, span) for _, each in shown]
+    rows = [_on_grid(series, span) for _, series in shown]
     for (name, _), row in zip(shown, rows, strict=True):
         chart.add(name, row)
     stacked = [sum(value or 0 for value in column) for column in zip(*rows, strict=True)]
     top = max(stacked) if panel.kind is PanelKind.STACK else sizes[0]
     unit = 1024 ** int(math.log(max(top, 1), 1024)) if panel.unit in {Unit.BYTES, Unit.BYTES_PER_SECOND} else 1
-    chart.y_labels = [unit * each for each in ticks(top / unit)]
+    chart.y_labels = [unit * tick for tick in ticks(top / unit)]
     chart.range = (0, chart.y_labels[-1])
     more = sum(1 for size in sizes[len(shown) :] if size)
     return _svg(chart) + _legends([name for name, _ in shown]) + (f"<p>and {more} smaller series</p>" if more else "")
@@ -107,7 +107,7 @@ def _chart(panel: Panel, span: Span) -> pygal.Line:
         disable_xml_declaration=True,
         value_formatter=lambda value: in_words(value, panel.unit),
     )
-    chart.x_labels = [_clock(each, span) for each in span.times]
+    chart.x_labels = [_clock(time_, span) for time_ in span.times]
     return chart
 
 
@@ -151,8 +151,8 @@ def _clock(time: float, span: Span) -> str:
 
 
 def _latest(answers: Answers) -> list[tuple[str, Series, float]]:
-    found = [(legend(query, each.labels), each, each.last) for query, series in answers for each in series]
-    return [(name, each, last) for name, each, last in found if last is not None]
+    found = [(legend(query, item.labels), item, item.last) for query, series in answers for item in series]
+    return [(name, series, last) for name, series, last in found if last is not None]
 
 
 def _numbers(panel: Panel, answers: Answers) -> str:
@@ -167,7 +167,7 @@ def _state(panel: Panel, value: float) -> str:
 
 
 def _bars(panel: Panel, answers: Answers) -> str:
-    found = sorted(_latest(answers), key=lambda each: each[2], reverse=True)
+    found = sorted(_latest(answers), key=lambda item: item[2], reverse=True)
     largest = 1 if panel.unit is Unit.RATIO else max(value for _, _, value in found) or 1
     lines = "".join(
         f'<li class="{_state(panel, value)}"><span>{escape(name)}</span>'
@@ -182,9 +182,9 @@ def _table(panel: Panel, answers: Answers) -> str:
     """Return a table: a row for each set of labels, a column of values for each query."""
     rows: dict[tuple[str, ...], dict[int, float]] = {}
     for index, (_, found) in enumerate(answers):
-        for each in found:
-            if each.last is not None:
-                rows.setdefault(tuple(each.labels.get(name, "") for name in panel.labels), {})[index] = each.last
+        for series in found:
+            if series.last is not None:
+                rows.setdefault(tuple(series.labels.get(name, "") for name in panel.labels), {})[index] = series.last
     named = "".join(f"<th>{escape(name)}</th>" for name in panel.labels)
     head = named + "".join(f'<th class="value">{escape(query.legend or "value")}</th>' for query, _ in answers)
     body = "".join(f"<tr>{_cells(panel, key, values)}</tr>" for key, values in [*rows.items()][:SHOWN_ROWS])
@@ -194,7 +194,7 @@ def _table(panel: Panel, answers: Answers) -> str:
 
 
 def _cells(panel: Panel, key: Sequence[str], values: Mapping[int, float]) -> str:
-    named = "".join(f"<td>{escape(each)}</td>" for each in key)
+    named = "".join(f"<td>{escape(text)}</td>" for text in key)
     units = [query.unit or panel.unit for query in panel.queries]
     amounts = [in_words(values[index], unit) if index in values else "" for index, unit in enumerate(units)]
     return named + "".join(f'<td class="value">{escape(text)}</td>' for text in amounts)

@@ -17,7 +17,7 @@ _NEEDS = (
 
 def only_namespace(prometheus: PrometheusApi, at: float) -> str:
     """Return the namespace of the only cluster that Prometheus knows."""
-    found = sorted({each.labels.get("namespace", "") for each in prometheus.now("slurm_nodes", at)} - {""})
+    found = sorted({series.labels.get("namespace", "") for series in prometheus.now("slurm_nodes", at)} - {""})
     if not found:
         raise UserError(
             f"Prometheus at {prometheus.place} has no metrics of a Slurm cluster. Set `metrics` in the cluster's "

@@ -47,7 +47,7 @@ def page(cluster: str, place: str, span: Span, drawn: Iterable[tuple[Dashboard, 
         drawn: Dashboards, with the answers to the queries of their panels.
     """
     parts = [(dashboard, _dashboard(dashboard, answers, span)) for dashboard, answers in drawn]
-    links = "".join(f'<a href="#{each.uid}">{escape(each.title)}</a>' for each, _ in parts)
+    links = "".join(f'<a href="#{dashboard.uid}">{escape(dashboard.title)}</a>' for dashboard, _ in parts)
     end = datetime.fromtimestamp(span.end, UTC).strftime("%d %b %Y, %H:%M UTC")
     length = in_words(span.end - span.start, Unit.SECONDS)
     return (

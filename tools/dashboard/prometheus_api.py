@@ -67,13 +67,13 @@ class PrometheusApi:
     def now(self, query: str, at: float) -> list[Series]:
         """Return the series of a query at one time."""
         found = self._ask("query", query=query, time=f"{at:.3f}")
-        return [Series(each["metric"], _numbers([each["value"]])) for each in found]
+        return [Series(entry["metric"], _numbers([entry["value"]])) for entry in found]
 
     def over_time(self, query: str, span: Span) -> list[Series]:
         """Return the series of a query over a span of time."""
         times = {"start": f"{span.start:.3f}", "end": f"{span.end:.3f}", "step": f"{span.step:g}"}
         found = self._ask("query_range", query=query, **times)
-        return [Series(each["metric"], _numbers(each["values"])) for each in found]
+        return [Series(entry["metric"], _numbers(entry["values"])) for entry in found]
 
     def _ask(self, path: str, **query: str) -> list[dict[str, Any]]:
         text = self._get(f"/api/v1/{path}?{urlencode(query)}")

@@ -102,7 +102,7 @@ def _type(annotation: object) -> str:
     if origin is pulumi.Output:
         return "reference"
     if origin in {typing.Union, types.UnionType}:
-        return " or ".join(dict.fromkeys(_type(each) for each in arguments if each is not types.NoneType))
+        return " or ".join(dict.fromkeys(_type(argument) for argument in arguments if argument is not types.NoneType))
     if origin is typing.Annotated:
         return _type(arguments[0])
     if origin is tuple:

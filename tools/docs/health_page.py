@@ -17,7 +17,7 @@ _HEAD = "| check | reads, **limit** | on | rounds | every | then | back | source
 def text() -> str:
     """Return the page with its tables as the sources are now."""
     subjects = member_descriptions(HealthCheck)
-    checks = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in DEFAULTS.items())
+    checks = _HEAD + "".join(_row(name, subjects[name.name], default) for name, default in DEFAULTS.items())
     tables = {
         "checks": checks,
         "recordings": health_faults.recordings(),

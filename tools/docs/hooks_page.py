@@ -15,7 +15,7 @@ _HEAD = "| hook | moment | act | on | time | a failure |\n|---|---|---|---|---|-
 
 def text() -> str:
     """Return the page with its table as the defaults are now."""
-    table = _HEAD + "".join(_row(name, each) for name, each in DEFAULTS.items())
+    table = _HEAD + "".join(_row(name, default) for name, default in DEFAULTS.items())
     return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
 
 

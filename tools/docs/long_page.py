@@ -16,7 +16,9 @@ _HEAD = "| check | measures | nodes of a job | at least | on | source |\n|---|--
 def text() -> str:
     """Return the page with its table as the defaults are now."""
     subjects = member_descriptions(LongCheck)
-    table = _HEAD + "".join(_row(name, subjects[name.name], each) for name, each in LONG_DEFAULTS.items())
+    table = _HEAD + "".join(
+        _row(name, subjects[name.name], long_default) for name, long_default in LONG_DEFAULTS.items()
+    )
     tables = {"long checks": table, "nccl limits": _nccl_limits()}
     return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
 

@@ -64,7 +64,7 @@ class _Generator(GenerateJsonSchema):
             case Share() | Ports() as written:
                 default = written.written()
             case tuple() as items:
-                default = [each.written() if isinstance(each, Ports) else each for each in items]
+                default = [item.written() if isinstance(item, Ports) else item for item in items]
             case plain:
                 default = plain
         return {**described, "default": default}

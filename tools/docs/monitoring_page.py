@@ -37,28 +37,31 @@ def _tables() -> Mapping[str, str]:
     return {
         "metrics": _table(
             ("metric", "labels", "is"),
-            ((f"`{name}`", ", ".join(f"`{each}`" for each in of.labels), of.help) for name, of in _metrics().items()),
+            ((f"`{name}`", ", ".join(f"`{label}`" for label in of.labels), of.help) for name, of in _metrics().items()),
         ),
         "alerts": _table(
             ("alert", "severity", "after", "means"),
             (
                 (
-                    f"[{each.name}](runbooks.md#{each.name.lower()})",
-                    each.severity,
-                    duration_text(each.lasting),
-                    each.description,
+                    f"[{alert.name}](runbooks.md#{alert.name.lower()})",
+                    alert.severity,
+                    duration_text(alert.lasting),
+                    alert.description,
                 )
-                for each in ALERTS
+                for alert in ALERTS
             ),
         ),
-        "recorded": _table(("series", "is"), ((f"`{each.record}`", each.about) for each in RECORDINGS)),
+        "recorded": _table(("series", "is"), ((f"`{recording.record}`", recording.about) for recording in RECORDINGS)),
         "dashboards": _table(
             ("dashboard", "address", "rows"),
-            ((each.title, f"`/d/{each.uid}`", ", ".join(row.title for row in each.rows)) for each in DASHBOARDS),
+            (
+                (dashboard.title, f"`/d/{dashboard.uid}`", ", ".join(row.title for row in dashboard.rows))
+                for dashboard in DASHBOARDS
+            ),
         ),
         "others": _table(
             ("from", "metrics"),
-            ((name, ", ".join(f"`{each}`" for each in metrics)) for name, metrics in OTHER_EXPORTERS.items()),
+            ((name, ", ".join(f"`{metric}`" for metric in metrics)) for name, metrics in OTHER_EXPORTERS.items()),
         ),
     }
 
@@ -70,7 +73,7 @@ def _metrics() -> Mapping[str, MetricOfTable]:
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     head = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
-    return head + "".join(f"| {' | '.join(_cell(each) for each in cells)} |\n" for cells in rows)
+    return head + "".join(f"| {' | '.join(_cell(cell) for cell in cells)} |\n" for cells in rows)
 
 
 def _cell(text_of_alert: str) -> str:

@@ -101,7 +101,7 @@ def _definitions() -> Definitions:
         },
         stack_outputs.OUTPUT: {"description": "Name of the stack's output.", "type": "string"},
     }
-    definitions = {name: _with_references(each) for name, each in found.items()}
+    definitions = {name: _with_references(entry) for name, entry in found.items()}
     return {
         **definitions,
         _REFERENCE: {**_closed(reference, [*reference]), "description": "An output of another stack."},
@@ -114,10 +114,11 @@ def _policy(definitions: Definitions) -> JsonSchemaValue:
     parts = definitions[PolicySpec.__name__]["properties"]
     exception = parts["exceptions"]["additionalProperties"]
     parts["exceptions"]["properties"] = {
-        each.name: {**exception, "description": each.description} for each in POLICIES if each.exceptable
+        policy.name: {**exception, "description": policy.description} for policy in POLICIES if policy.exceptable
     }
     parts["settings"]["properties"] = {
-        each.name: {**describe(each.settings, definitions), "description": each.description} for each in POLICIES
+        policy.name: {**describe(policy.settings, definitions), "description": policy.description}
+        for policy in POLICIES
     }
     return reference
 
@@ -125,13 +126,13 @@ def _policy(definitions: Definitions) -> JsonSchemaValue:
 def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
     """Return a schema in which every value that may be an Output may be a reference."""
     if isinstance(node, list):
-        return [_with_references(each) for each in node]
+        return [_with_references(item) for item in node]
     if not isinstance(node, dict):
         return node
     inner = {key: _with_references(value) for key, value in node.items() if key != MAY_BE_OUTPUT}
     if "anyOf" in inner:
         inner["anyOf"] = [
-            part for each in inner["anyOf"] for part in (each["anyOf"] if {*each} == {"anyOf"} else [each])
+            part for item in inner["anyOf"] for part in (item["anyOf"] if {*item} == {"anyOf"} else [item])
         ]
     return _or({"$ref": f"{DEFINITIONS}{_REFERENCE}"}, inner) if MAY_BE_OUTPUT in node else inner
 
@@ -152,11 +153,11 @@ def _merged(node: JsonSchemaValue, definitions: Definitions) -> JsonSchemaValue:
     changed = {key: value for key, value in node.items() if key != "required"}
     for key in ("properties", "patternProperties"):
         if key in node:
-            changed[key] = {each: _or_null(_merged(value, definitions)) for each, value in node[key].items()}
+            changed[key] = {item: _or_null(_merged(value, definitions)) for item, value in node[key].items()}
     if isinstance(node.get("additionalProperties"), Mapping):
         changed["additionalProperties"] = _or_null(_merged(node["additionalProperties"], definitions))
     if "anyOf" in node:
-        changed["anyOf"] = [_merged(each, definitions) for each in node["anyOf"]]
+        changed["anyOf"] = [_merged(item, definitions) for item in node["anyOf"]]
     return changed
 
 

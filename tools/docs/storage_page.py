@@ -17,7 +17,7 @@ _HEAD = (
 
 def text() -> str:
     """Return the page with its table as the systems are now."""
-    table = _HEAD + "|---|---|---|---|---|---|---|\n" + "".join(_row(*each) for each in SYSTEMS.items())
+    table = _HEAD + "|---|---|---|---|---|---|---|\n" + "".join(_row(*system) for system in SYSTEMS.items())
     return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
 
 

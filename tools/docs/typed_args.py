@@ -112,9 +112,9 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
     """Yield the imports of the enumerations whose members are the words of a text."""
     used = {*re.findall(r"Annotated\[str, (\w+)\]", body)}
-    parts = {each for model in models for field in model.model_fields.values() for each in types_in(field.annotation)}
-    found = [each for each in parts if isinstance(each, type) and each.__name__ in used]
-    for module, names in itertools.groupby(sorted((each.__module__, each.__name__) for each in found), itemgetter(0)):
+    parts = {type_ for model in models for field in model.model_fields.values() for type_ in types_in(field.annotation)}
+    found = [part for part in parts if isinstance(part, type) and part.__name__ in used]
+    for module, names in itertools.groupby(sorted((kind.__module__, kind.__name__) for kind in found), itemgetter(0)):
         yield f"from {module} import {', '.join(name for _, name in names)}\n"
 
 
@@ -167,7 +167,7 @@ def _key(annotation: object) -> str:
     if origin is dict:
         return f"Mapping[str, {_key(arguments[1])}]"
     if origin is typing.Literal:
-        return f"Annotated[str, Literal[{', '.join(json.dumps(each) for each in arguments)}]]"
+        return f"Annotated[str, Literal[{', '.join(json.dumps(argument) for argument in arguments)}]]"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return f"Annotated[str, {annotation.__name__}]"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -177,15 +177,19 @@ def _key(annotation: object) -> str:
 
 def _given(annotated: tuple[object, ...]) -> object:
     """Return the type of a value before a validator makes it that of the model, where the validator names one."""
-    validators = [each for each in annotated[1:] if isinstance(each, BeforeValidator)]
-    named = [each.json_schema_input_type for each in validators if each.json_schema_input_type is not PydanticUndefined]
+    validators = [value for value in annotated[1:] if isinstance(value, BeforeValidator)]
+    named = [
+        validator.json_schema_input_type
+        for validator in validators
+        if validator.json_schema_input_type is not PydanticUndefined
+    ]
     return named[0] if named else annotated[0]
 
 
 def _union(arguments: tuple[object, ...]) -> str:
     """Return the type of a union: None is the absence of the key, and with an Output it is an input."""
-    outputs = [each for each in arguments if typing.get_origin(each) is pulumi.Output]
-    plain = [each for each in arguments if each is not types.NoneType and each not in outputs]
+    outputs = [argument for argument in arguments if typing.get_origin(argument) is pulumi.Output]
+    plain = [argument for argument in arguments if argument is not types.NoneType and argument not in outputs]
     written = " | ".join(dict.fromkeys(map(_key, plain)))
     return f"pulumi.Input[{written}]" if outputs else written
 

@@ -88,7 +88,7 @@ def stack_settings(target: Target) -> dict[str, Any]:
     file = stack_file(target)
     settings = _yaml(file) if file.exists() else {}
     if not settings and not target.config:
-        found = sorted(each.name.split(".", 1)[1].removesuffix(".yaml") for each in file.parent.glob("Pulumi.*.yaml"))
+        found = sorted(path.name.split(".", 1)[1].removesuffix(".yaml") for path in file.parent.glob("Pulumi.*.yaml"))
         others = f"name one of {', '.join(found)}, or create the file." if found else "create the file."
         raise UserError(f"stack {target.stack!r} has no configuration: {file} does not exist. Next: {others}")
     name = name_of(target)

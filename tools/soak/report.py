@@ -55,8 +55,8 @@ def lines(
 
 def last_pass(part: SoakPart, recorded: Iterable[Pass]) -> Pass | None:
     """Return the last pass of a part, one with uncommitted changes only if there is no other."""
-    found = [each for each in recorded if (each.part, each.lane) == (part.name, part.lane.name)]
-    return next((each for each in reversed(found) if not each.revision.changed), found[-1] if found else None)
+    found = [item for item in recorded if (item.part, item.lane) == (part.name, part.lane.name)]
+    return next((item for item in reversed(found) if not item.revision.changed), found[-1] if found else None)
 
 
 def differences(pieces: Iterable[Piece], measured: Mapping[str, float]) -> Iterator[str]:

@@ -22,10 +22,10 @@ def measured(recorded: Iterable[Pass]) -> dict[str, float]:
     Where shares of a file have not passed, they count as the others.
     """
     last: dict[tuple[str, str], tuple[int, dict[int, float]]] = {}
-    for each in recorded:
-        for label, seconds in each.measured.items():
+    for item in recorded:
+        for label, seconds in item.measured.items():
             if found := _LABEL.fullmatch(label):
-                key, shares = (each.lane, found["file"]), int(found["shares"] or 1)
+                key, shares = (item.lane, found["file"]), int(found["shares"] or 1)
                 if key not in last or last[key][0] != shares:  # the file was split otherwise
                     last[key] = shares, {}
                 last[key][1][int(found["share"] or 1)] = seconds

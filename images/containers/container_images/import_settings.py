@@ -53,7 +53,9 @@ def read_settings(path: Path) -> ImportSettings:
 def _settings(settings: Mapping[str, Any]) -> ImportSettings:
     return ImportSettings(
         limits=StoreLimits(settings["images_bytes"], settings["unused_seconds"]),
-        registries=tuple(Registry(**{**each, "mirrors": tuple(each["mirrors"])}) for each in settings["registries"]),
+        registries=tuple(
+            Registry(**{**registry, "mirrors": tuple(registry["mirrors"])}) for registry in settings["registries"]
+        ),
         allowed_registries=tuple(settings["allowed_registries"]),
         variables=settings["variables"],
     )

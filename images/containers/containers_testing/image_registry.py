@@ -61,8 +61,8 @@ def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path
         (blobs / name).write_bytes(content)
         return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{name}", "size": len(content)}
 
-    described = [blob(each, "layer.v1.tar") for each in layers]
-    rootfs = {"type": "layers", "diff_ids": [each["digest"] for each in described]}
+    described = [blob(item, "layer.v1.tar") for item in layers]
+    rootfs = {"type": "layers", "diff_ids": [item["digest"] for item in described]}
     platform = {"architecture": "amd64", "os": "linux"}
     settings = blob(json.dumps({**platform, "config": config, "rootfs": rootfs}).encode(), "config.v1+json")
     manifest = blob(

@@ -111,10 +111,10 @@ class Collector:
         return {
             "slurm_up": [((), float(any(source.samples for source in self.sources)))],
             "slurm_exporter_last_success_time_seconds": [
-                ((each.name,), each.last_success) for each in self.sources if each.last_success
+                ((source.name,), source.last_success) for source in self.sources if source.last_success
             ],
-            "slurm_exporter_call_seconds": [((each.name,), each.seconds) for each in self.sources],
-            "slurm_exporter_errors_total": [((each.name,), each.errors) for each in self.sources],
+            "slurm_exporter_call_seconds": [((source.name,), source.seconds) for source in self.sources],
+            "slurm_exporter_errors_total": [((source.name,), source.errors) for source in self.sources],
             "slurm_exporter_unread_values": [
                 ((source.name, name), count) for source in self.sources for name, count in source.unread.counts.items()
             ],

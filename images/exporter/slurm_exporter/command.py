@@ -35,7 +35,7 @@ class Page:
 
 def text_of(collector: Collector) -> bytes:
     """Return the metrics in Prometheus' format, written family by family, as all at once take twice the room."""
-    return b"".join(generate_latest(Family(each)) for each in collector.collect())
+    return b"".join(generate_latest(Family(metric)) for metric in collector.collect())
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,6 @@ def _tasks(array_id: str) -> int:
     for item in found[1].split(","):
         numbers = re.fullmatch(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?", item)
         if numbers:
-            first, last, step = (int(each) if each else None for each in numbers.groups())
+            first, last, step = (int(group) if group else None for group in numbers.groups())
             total += 1 if last is None or first is None else (last - first) // (step or 1) + 1
     return max(total, 1)

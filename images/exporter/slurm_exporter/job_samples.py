@@ -73,7 +73,7 @@ def _ranked(rows: Iterable[JobRow]) -> Iterator[tuple[bool, int, int, JobRow]]:
 
 def _folded(values: Sequence[tuple[tuple[str, ...], float]]) -> list[tuple[tuple[str, ...], float]]:
     """Return the values of the accounts with the largest ones, and the sum of all others."""
-    largest = sorted(values, key=lambda each: -each[1])
+    largest = sorted(values, key=lambda value: -value[1])
     others = sum(value for _, value in largest[MOST_ACCOUNTS:])
     return [*largest[:MOST_ACCOUNTS], *([((_OTHERS,), others)] if len(largest) > MOST_ACCOUNTS else [])]
 

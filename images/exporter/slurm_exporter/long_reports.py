@@ -55,5 +55,5 @@ class LongReports:
 
     def samples(self, nodes: set[str]) -> Samples:
         """Return the results of these nodes: others have left."""
-        kept = {name: [each for each in values if each[0][0] in nodes] for name, values in self._found.items()}
+        kept = {name: [value for value in values if value[0][0] in nodes] for name, values in self._found.items()}
         return {name: values for name, values in kept.items() if values}

@@ -47,16 +47,16 @@ def wanted(drains: Iterable[HealthDrain], machine_of: Callable[[str], str]) -> d
         machine_of: Returns the machine of a node's pod; empty where it has none.
     """
     by_machine: dict[str, list[HealthDrain]] = {}
-    for drain in sorted(drains, key=lambda each: (each.since, each.node)):
+    for drain in sorted(drains, key=lambda drain: (drain.since, drain.node)):
         if machine := machine_of(drain.node):
             by_machine.setdefault(machine, []).append(drain)
-    return {machine: _shown(each) for machine, each in by_machine.items()}
+    return {machine: _shown(row) for machine, row in by_machine.items()}
 
 
 def _shown(drains: list[HealthDrain]) -> Shown:
     """Return the reason of the first drain, in the form of Kubernetes' reasons, and all of them as the message."""
     reason = "".join(word.capitalize() for word in drains[0].check.split("_"))
-    return Shown(reason, "; ".join(f"{each.node}: {each.reason}" for each in drains)[:_MESSAGE_LIMIT])
+    return Shown(reason, "; ".join(f"{drain.node}: {drain.reason}" for drain in drains)[:_MESSAGE_LIMIT])
 
 
 class NodeConditions:
@@ -141,9 +141,9 @@ class NodeConditions:
         while True:
             page = self._taken("GET", f"/api/v1/nodes?limit={_PAGE}&continue={quote(token)}").body
             for node in page.get("items", []):
-                for each in node.get("status", {}).get("conditions") or []:
-                    if each["type"] == self.type:
-                        yield node["metadata"]["name"], Shown(each.get("reason", ""), each.get("message", ""))
+                for condition in node.get("status", {}).get("conditions") or []:
+                    if condition["type"] == self.type:
+                        yield node["metadata"]["name"], Shown(condition.get("reason", ""), condition.get("message", ""))
             token = page.get("metadata", {}).get("continue", "")
             if not token:
                 return

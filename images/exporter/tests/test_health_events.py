@@ -29,7 +29,7 @@ def nodes(reason: str = REASON, state: str = "IDLE+DRAIN+DYNAMIC_NORM") -> Sampl
 
 
 def said(events: list[HealthEvent]) -> list[tuple[str, str, bool]]:
-    return [(each.drain.node, each.drain.check, each.over) for each in events]
+    return [(event.drain.node, event.drain.check, event.over) for event in events]
 
 
 def test_a_drain_and_its_end_are_one_event_each() -> None:
@@ -80,7 +80,7 @@ def test_a_round_without_an_answer_and_a_node_that_has_left_end_nothing() -> Non
 def test_an_exporter_that_has_restarted_gives_the_same_drain_the_same_name() -> None:
     first, second = HealthWatch().changes(nodes()), HealthWatch().changes(nodes())
 
-    assert [each.name for each in first] == [each.name for each in second]
+    assert [health_event.name for health_event in first] == [health_event.name for health_event in second]
     later = HealthEvent(HealthDrain("gpu-1", "gpu_count", REASON, 1795446128), over=False)
     ended = HealthEvent(EVENT.drain, over=True)
     assert len({EVENT.name, later.name, ended.name}) == 3

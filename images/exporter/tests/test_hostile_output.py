@@ -124,7 +124,7 @@ def test_an_answer_of_any_bytes_costs_its_own_source_alone(jobs: bytes, nodes: b
 def test_a_text_of_a_node_makes_no_other_node(key: str, text: str) -> None:
     written = NODES.encode() + f" {key}={text}".replace("\n", "").encode()
     rows = [*node_rows.parse(written.decode(errors="replace"), Unread())]
-    assert [each.name for each in rows] == ["gpu-1", "gpu-0"]
+    assert [row.name for row in rows] == ["gpu-1", "gpu-0"]
 
 
 def test_a_node_of_an_unknown_form_costs_no_other_its_samples() -> None:

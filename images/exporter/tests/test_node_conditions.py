@@ -46,7 +46,7 @@ class Machines:
         if machine not in self.conditions or machine == self.refused:
             return 403 if machine == self.refused else 404, {}
         (given,) = body["status"]["conditions"]
-        kept = [each for each in self.conditions[machine] if each["type"] != given["type"]]
+        kept = [condition for condition in self.conditions[machine] if condition["type"] != given["type"]]
         self.conditions[machine] = kept if given.get("$patch") == "delete" else [*kept, given]
         return 200, {}
 
@@ -61,10 +61,10 @@ class Machines:
 
     def ours(self) -> dict[str, tuple[str, str, str]]:
         return {
-            name: (each["status"], each["reason"], each["message"])
+            name: (entry["status"], entry["reason"], entry["message"])
             for name, every in self.conditions.items()
-            for each in every
-            if each["type"] == TYPE
+            for entry in every
+            if entry["type"] == TYPE
         }
 
 

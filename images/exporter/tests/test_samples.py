@@ -34,7 +34,11 @@ def scraped(given: dict[str, bytes], collector: Collector | None = None) -> Valu
 
     collector.round(run, lambda _: None)
     families = text_string_to_metric_families(text_of(collector).decode())
-    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
 
 
 def value(values: Values, name: str, **labels: str) -> float:
@@ -247,7 +251,7 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
 
     made = {(name, tuple(sorted(key for key, _ in labels))) for name, labels in values}
     assert made <= {(name, tuple(sorted(metric.labels))) for name, metric in METRICS.items()}
-    never = {name for name in METRICS if name not in {each for each, _ in made}}
+    never = {name for name in METRICS if name not in {text for text, _ in made}}
     at_faults = ("slurm_health_replace_machine", "slurm_exporter_unread_values")
     optional = ("slurm_long_check_", "slurm_exporter_node_condition", *at_faults)
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}

@@ -58,10 +58,16 @@ class MadeSlurm(SlurmCalls):
         self._call("nodes")
         return [
             SlurmNode(
-                *(each.name, NodeState(self._shown(each), each.reason), "10.0.0.1", (each.node_set,), each.partitions),
-                each.reservation,
+                *(
+                    made_node.name,
+                    NodeState(self._shown(made_node), made_node.reason),
+                    "10.0.0.1",
+                    (made_node.node_set,),
+                    made_node.partitions,
+                ),
+                made_node.reservation,
             )
-            for each in self.made.values()
+            for made_node in self.made.values()
         ]
 
     def jobs(self, user: str, name: str) -> list[SlurmJob]:

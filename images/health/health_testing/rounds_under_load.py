@@ -70,7 +70,7 @@ def main(rounds: int, folder: Path, memory_mib: int, command: list[str]) -> None
             statuses[subprocess.run(command, capture_output=True, check=False).returncode] += 1
             seconds.append(time.monotonic() - began)
             last = json.loads((folder / "health.json").read_text())
-            failed.update(name for name, each in last["checks"].items() if each["state"] == "failed")
+            failed.update(name for name, check in last["checks"].items() if check["state"] == "failed")
         used = resource.getrusage(resource.RUSAGE_CHILDREN)  # the rounds: the load has not ended yet
     finally:
         for child in load:

@@ -43,8 +43,8 @@ def _indexes(job: JobOnNode, driver: str) -> list[int]:
 
     Slurm counts by minor numbers, which some machines give in another order. Without the driver's files these count.
     """
-    minors = [_minor(each) for each in sorted(Path(driver).glob("*/information"))]
-    return [minors.index(each) if each in minors else each for each in job.gpus]
+    minors = [_minor(path) for path in sorted(Path(driver).glob("*/information"))]
+    return [minors.index(gpu) if gpu in minors else gpu for gpu in job.gpus]
 
 
 def _minor(information: Path) -> int:

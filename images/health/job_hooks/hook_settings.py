@@ -38,8 +38,8 @@ def parse(text: str, moment: str) -> MomentSettings:
         raise ValueError(f"format {FORMAT} is needed: the image is of another version than the configuration")
     try:
         hooks = tuple(
-            HookSettings(each["name"], each["action"], each["seconds"], tuple(each["command"]))
-            for each in given[moment]
+            HookSettings(item["name"], item["action"], item["seconds"], tuple(item["command"]))
+            for item in given[moment]
         )
         return MomentSettings(hooks, frozenset(given["whole_gpus"]))
     except (KeyError, TypeError) as error:

@@ -26,5 +26,5 @@ def job_of(variables: Mapping[str, str], node: str) -> JobOnNode:
     uid = variables.get("SLURM_JOB_UID", "")
     gpus = re.findall(r"(?:^|,)(\d+)(?=,|$)", variables.get("SLURM_JOB_GPUS", ""))
     return JobOnNode(
-        variables.get("SLURM_JOB_ID", ""), int(uid) if uid.isdecimal() else 0, node, tuple(int(each) for each in gpus)
+        variables.get("SLURM_JOB_ID", ""), int(uid) if uid.isdecimal() else 0, node, tuple(int(gpu) for gpu in gpus)
     )

@@ -31,8 +31,10 @@ def left(job: JobOnNode, proc: str = "/proc") -> list[int]:
     """Return the user's processes that no step has; none while a step of another job has processes of the user."""
     if job.uid < FIRST_USER_ID:
         return []
-    by_pid = {each.pid: each for each in _entries(Path(proc))}
-    jobs = {pid: _job_above(each, by_pid) for pid, each in by_pid.items() if job.uid in each.uids}
+    by_pid = {entry.pid: entry for entry in _entries(Path(proc))}
+    jobs = {
+        pid: _job_above(process_entry, by_pid) for pid, process_entry in by_pid.items() if job.uid in process_entry.uids
+    }
     if {*jobs.values()} - {"", job.job_id}:
         return []
     return sorted(pid for pid, above in jobs.items() if not above)
@@ -62,7 +64,7 @@ def _has_threads(folder: Path) -> bool:
 def _uids(folder: Path) -> frozenset[int]:
     # By the kernel's line ends alone: a name may have any other character that Python ends a line with.
     lines = (folder / "status").read_bytes().split(b"\n")
-    return frozenset(int(each) for each in next(line for line in lines if line.startswith(b"Uid:")).split()[1:])
+    return frozenset(int(word) for word in next(line for line in lines if line.startswith(b"Uid:")).split()[1:])
 
 
 def _step_of(folder: Path) -> str:

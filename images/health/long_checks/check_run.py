@@ -49,7 +49,7 @@ class CheckRun:
         finally:
             self._measuring.cancel()
             self._reports.write(self._results, self._events)
-        return 1 if found and all(each.passed is None for each in found) else 0
+        return 1 if found and all(result.passed is None for result in found) else 0
 
     def _leftovers(self) -> None:
         """Cancel jobs of a run that was killed. Nobody else is at work: the run holds the check's lock."""
@@ -65,14 +65,14 @@ class CheckRun:
             self._event("no partition", nodes=unreached, why="no job reaches a node without a partition")
         chosen = groups(nodes.values(), self._reports.passed(), self._settings, time.time())
         measured = self._measuring.measure(chosen)
-        for each in measured:
-            self._report(each)
+        for result in measured:
+            self._report(result)
         measured = self._again(measured, nodes)
-        passed = [node for each in measured if each.passed for node in each.nodes]
-        slow = [found for each in measured if each.passed is False for found in self._slow(each, nodes, passed)]
-        self._drain(slow, sum(len(each.nodes) for each in measured), nodes.values())
+        passed = [node for result in measured if result.passed for node in result.nodes]
+        slow = [found for result in measured if result.passed is False for found in self._slow(result, nodes, passed)]
+        self._drain(slow, sum(len(result.nodes) for result in measured), nodes.values())
         # A failing group says nothing of its other nodes: they stay due.
-        return [*(each for each in measured if each.passed is not False), *slow]
+        return [*(result for result in measured if result.passed is not False), *slow]
 
     def _again(self, measured: Sequence[Measured], nodes: dict[str, SlurmNode]) -> list[Measured]:
         """Return the results, with those of a second job for nodes on which the program has crashed.
@@ -111,11 +111,11 @@ class CheckRun:
         last: dict[str, Measured] = {}
 
         def passes(candidates: Sequence[tuple[str, ...]]) -> list[bool | None]:
-            found = self._measuring.measure([tuple(nodes[name] for name in each) for each in candidates])
-            for each in found:
-                self._report(each)
-                last.update(dict.fromkeys(each.nodes, each))
-            return [each.passed for each in found]
+            found = self._measuring.measure([tuple(nodes[name] for name in candidate) for candidate in candidates])
+            for result in found:
+                self._report(result)
+                last.update(dict.fromkeys(result.nodes, result))
+            return [result.passed for result in found]
 
         first = nodes[failed.nodes[0]]
         spare = [name for name in passed if may_share_a_job(nodes[name], first, self._settings)]
@@ -130,11 +130,11 @@ class CheckRun:
         before = sum(check_of(node.state) == self._settings.check for node in reached)
         for failing, of in ((len(slow), measured), (len(slow) + before, len(reached))):
             if slow and failing > 1 and failing * 2 > of:
-                names = [each.nodes[0] for each in slow]
+                names = [result.nodes[0] for result in slow]
                 self._event("not drained", nodes=names, why=f"{failing} of {of} nodes fail: no fault of each node")
                 return
-        for each in slow:
-            self._drain_one(each.nodes[0], self._verification.reason(each.text))
+        for result in slow:
+            self._drain_one(result.nodes[0], self._verification.reason(result.text))
 
     def _drain_one(self, name: str, reason: str) -> None:
         now = next((node for node in self._slurm.nodes() if node.name == name), None)
@@ -146,9 +146,9 @@ class CheckRun:
 
     def _recorded(self, found: Sequence[Measured]) -> list[Measured]:
         """Return results that are in the run's report."""
-        for each in found:
-            if each.passed is not None:
-                self._results.update(dict.fromkeys(each.nodes, fields(each, time.time())))
+        for result in found:
+            if result.passed is not None:
+                self._results.update(dict.fromkeys(result.nodes, fields(result, time.time())))
         return [*found]
 
     def _report(self, measured: Measured) -> None:

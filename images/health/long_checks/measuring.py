@@ -106,8 +106,8 @@ class Measuring:
         names = reservations or [""] * len(groups)
         started = [self._start(group, name) for group, name in zip(groups, names, strict=True)]
         return [
-            each if isinstance(each, Measured) else self._finish(group, each, margin)
-            for group, each in zip(groups, started, strict=True)
+            value if isinstance(value, Measured) else self._finish(group, value, margin)
+            for group, value in zip(groups, started, strict=True)
         ]
 
     def cancel(self) -> None:

@@ -8,7 +8,7 @@ from long_checks.slurm_calls import SlurmNode
 
 def node_set_of(node: SlurmNode, settings: LongSettings) -> str | None:
     """Return the node set of a node: the feature that it registers with. None for one that is not checked."""
-    return next((each for each in node.features if each in settings.node_sets), None)
+    return next((feature for feature in node.features if feature in settings.node_sets), None)
 
 
 def partition_of(node: SlurmNode, settings: LongSettings) -> str | None:
@@ -57,7 +57,9 @@ def groups(
         now: Time in seconds since 1970.
     """
     by_kind: dict[tuple[str | None, str | None], list[SlurmNode]] = {}
-    for node in sorted(idle_nodes(nodes, settings), key=lambda each: (checked.get(each.name, 0), each.name)):
+    for node in sorted(
+        idle_nodes(nodes, settings), key=lambda idle_node: (checked.get(idle_node.name, 0), idle_node.name)
+    ):
         by_kind.setdefault(_kind(node, settings), []).append(node)
     found: list[tuple[SlurmNode, ...]] = []
     for candidates in by_kind.values():

@@ -134,7 +134,7 @@ def read_bench(output: str) -> Reading | None:
                 return None
     if not found:
         return None
-    worst = max(found, key=lambda each: each["errors"])
+    worst = max(found, key=lambda item: item["errors"])
     problem = f"{worst['errors']} wrong words, allowed 0" if worst["errors"] else ""
     return Reading(float(worst["value"]), problem)
 
@@ -167,7 +167,7 @@ def cause(output: str) -> str:
 def read_rdma(output: str) -> Reading | None:
     """Return the average bandwidth of ib_write_bw, in Gb/s: the fourth column of its row of numbers."""
     rows = [line.split() for line in output.splitlines()]
-    numbers = [row for row in rows if len(row) >= 5 and all(re.fullmatch(r"\d+(\.\d+)?", each) for each in row[:5])]
+    numbers = [row for row in rows if len(row) >= 5 and all(re.fullmatch(r"\d+(\.\d+)?", text) for text in row[:5])]
     return Reading(float(numbers[-1][3])) if numbers else None
 
 

@@ -74,7 +74,7 @@ class Reports:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
         _replace(self._reports / f"run-{stamp}.json", {"format": FORMAT, "nodes": dict(nodes), "events": events})
         for folder, pattern in ((self._reports, "run-*.json"), (self.outputs, "*.out")):
-            files = sorted(folder.glob(pattern), key=lambda each: each.lstat().st_mtime)
+            files = sorted(folder.glob(pattern), key=lambda path: path.lstat().st_mtime)
             for old in files[:-KEPT]:
                 old.unlink(missing_ok=True)
 

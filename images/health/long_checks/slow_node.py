@@ -24,7 +24,7 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
     good = [*spare]
     small, large = _by_size([tuple(group)])
     while large:
-        halves = [half for each in large for half in (each[: len(each) // 2], each[len(each) // 2 :])]
+        halves = [half for row in large for half in (row[: len(row) // 2], row[len(row) // 2 :])]
         failed = []
         for half, passed in zip(halves, passes(halves), strict=True):
             if passed:
@@ -33,7 +33,7 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
                 failed.append(half)
         found, large = _by_size(failed)
         small += found
-    suspects = [node for each in small for node in each]
+    suspects = [node for row in small for node in row]
     if not good:
         tried = [pair for pair in combinations(suspects, 2) if pair not in small][:_MOST_PAIRS]
         good = [*next((pair for pair in tried if passes([pair]) == [True]), ())]
@@ -45,4 +45,4 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
 
 def _by_size(groups: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return groups of at most three nodes, and larger ones, whose halves have two nodes at least."""
-    return [each for each in groups if len(each) <= 3], [each for each in groups if len(each) > 3]
+    return [group for group in groups if len(group) <= 3], [group for group in groups if len(group) > 3]

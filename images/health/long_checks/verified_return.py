@@ -94,13 +94,15 @@ class Verification:
             for name in names:
                 self._open_to_test(name, held)
             began, tested = self._measuring.clock.now(), [*held.values()]
-            found = self._measuring.measure([each.group for each in tested], [each.reservation for each in tested])
-            measured = [each._replace(nodes=each.nodes[:1]) for each in found]
+            found = self._measuring.measure(
+                [held_node.group for held_node in tested], [held_node.reservation for held_node in tested]
+            )
+            measured = [result._replace(nodes=result.nodes[:1]) for result in found]
             self._settle(began, tested, measured)
-            for each, result in zip(tested, measured, strict=True):
-                self._conclude(each.node, result)
-                self._slurm.release(each.reservation)
-                del held[each.node.name]
+            for held_node, result in zip(tested, measured, strict=True):
+                self._conclude(held_node.node, result)
+                self._slurm.release(held_node.reservation)
+                del held[held_node.node.name]
         except BaseException:
             self._close(held.values())
             raise
@@ -116,7 +118,7 @@ class Verification:
         if partners is None or not self._is_ours(nodes[name]):
             return
         node, reservation = nodes[name], f"{self._prefix}{name}"
-        self._slurm.reserve(reservation, [name, *(each.name for each in partners)], self._settings.user)
+        self._slurm.reserve(reservation, [name, *(partner.name for partner in partners)], self._settings.user)
         held[name] = _Held(node, (node, *partners), reservation)
         covered = self._slurm.hosts(self._slurm.reservations().get(reservation, ""))
         now = self._now(name).state
@@ -129,7 +131,7 @@ class Verification:
     def _settle(self, began: float, tested: Sequence["_Held"], measured: Sequence[Measured]) -> None:
         """Wait where a quick check drained a node, or has drained none as the node was new: one that fails does now."""
         pairs = zip(tested, measured, strict=True)
-        if any(result.passed and self._may_fail_quickly(each.node) for each, result in pairs):
+        if any(result.passed and self._may_fail_quickly(held_node.node) for held_node, result in pairs):
             while self._measuring.clock.now() - began < self._settings.settle_seconds:
                 self._measuring.clock.sleep(1)
 
@@ -156,11 +158,11 @@ class Verification:
 
     def _close(self, held: Iterable["_Held"]) -> None:
         """Drain nodes that nobody has judged, and open each to others only then."""
-        for each in held:
+        for held_node in held:
             with suppress(SlurmCallError):  # the reservation stays, and the next run repairs
-                if not self._now(each.node.name).state.drained:
-                    self._slurm.drain(each.node.name, each.node.state.reason)
-                self._slurm.release(each.reservation)
+                if not self._now(held_node.node.name).state.drained:
+                    self._slurm.drain(held_node.node.name, held_node.node.state.reason)
+                self._slurm.release(held_node.reservation)
 
     def _left_to_pass(self, node: SlurmNode) -> str:
         """Return the reason for which a new node stays drained although it has passed; empty for none."""
@@ -185,7 +187,7 @@ class Verification:
         if self._settings.size == 1:
             return []
         idle = idle_nodes(nodes, self._settings)
-        return [each for each in idle if may_share_a_job(each, node, self._settings)][:1] or None
+        return [slurm_node for slurm_node in idle if may_share_a_job(slurm_node, node, self._settings)][:1] or None
 
 
 def fields(measured: Measured, now: float) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class ProgramEnd(NamedTuple):
     def words(self) -> str:
         """First line that the program printed, or its status, in at most 80 printable characters."""
         lines = [line.strip() for line in (self.errors + "\n" + self.output).splitlines() if line.strip()]
-        shown = "".join(each if each.isprintable() else "?" for each in (lines or [f"status {self.status}"])[0])
+        shown = "".join(line if line.isprintable() else "?" for line in (lines or [f"status {self.status}"])[0])
         return shown[:80]
 
 

@@ -96,13 +96,13 @@ def parse(text: str) -> NodeSettings:
 
 def _settings(given: Mapping[str, Any]) -> NodeSettings:
     return NodeSettings(
-        checks={name: _check(each) for name, each in given["checks"].items()},
+        checks={name: _check(check) for name, check in given["checks"].items()},
         seconds=given["seconds"],
         interval_seconds=given["interval_seconds"],
         gpus=given["gpus"],
         gpu_type=given["gpu_type"],
         memory_mib=given["memory_mib"],
-        volumes=tuple(_volume(each) for each in given["volumes"]),
+        volumes=tuple(_volume(volume) for volume in given["volumes"]),
         jail=given["jail"],
         program=tuple(given["program"]),
         program_seconds=given["program_seconds"],

@@ -135,10 +135,10 @@ def explain(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN) -
         print(f"{node}: {error}", file=sys.stderr)
         return 1
     table = [("CHECK", "STATE", "READING", "LIMIT", "ACTION", "UNDRAIN", "SOURCE OF THE LIMIT")]
-    for name, each in settings.checks.items():
+    for name, item in settings.checks.items():
         seen = last.get("checks", {}).get(name, {})
         state, value = seen.get("state", "unknown"), seen.get("value", "")
-        table.append((name, state, value, each.allowed, each.action, each.undrain, each.source))
+        table.append((name, state, value, item.allowed, item.action, item.undrain, item.source))
     _print(table)
     if gpus := last.get("gpus"):
         columns = ("name", "address", "serial", "device", "product")

@@ -17,7 +17,7 @@ def increases(snapshots: list[Any], now: float, values: Mapping[str, float]) -> 
         now: Time in seconds.
         values: Counters by name.
     """
-    snapshots[:] = [each for each in snapshots if 0 <= now - each[0] <= WINDOW_SECONDS + _SPACING_SECONDS]
+    snapshots[:] = [snapshot for snapshot in snapshots if 0 <= now - snapshot[0] <= WINDOW_SECONDS + _SPACING_SECONDS]
     counted = {name: value for name, value in values.items() if value}
     if not snapshots or now - snapshots[-1][0] >= _SPACING_SECONDS:
         snapshots.append([now, counted])

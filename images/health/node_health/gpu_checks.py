@@ -88,14 +88,14 @@ def recovery(_limit: float, readings: Readings) -> CheckResult | None:
     """Action that the driver asks for."""
     if readings.gpus is None:
         return None
-    return none_of([f"{each.recovery} of {each.name}" for each in readings.gpus if each.recovery], "needed:")
+    return none_of([f"{gpu.recovery} of {gpu.name}" for gpu in readings.gpus if gpu.recovery], "needed:")
 
 
 def slowdown(_limit: float, readings: Readings) -> CheckResult | None:
     """Clocks that the hardware lowers, for heat or power."""
     if readings.gpus is None:
         return None
-    return none_of([f"{each.slowdowns[0]} on {each.name}" for each in readings.gpus if each.slowdowns], "active:")
+    return none_of([f"{gpu.slowdowns[0]} on {gpu.name}" for gpu in readings.gpus if gpu.slowdowns], "active:")
 
 
 def temperature(limit: float, readings: Readings) -> CheckResult | None:
@@ -128,12 +128,12 @@ def generation(_limit: float, readings: Readings) -> CheckResult | None:
     if readings.gpus is None:
         return None
     old = [
-        f"{each.generation:g} of {each.newest_generation:g} on {each.name}"
-        for each in readings.gpus
-        if each.performance_state == "P0"
-        and each.generation is not None
-        and each.newest_generation is not None
-        and each.generation < each.newest_generation
+        f"{gpu.generation:g} of {gpu.newest_generation:g} on {gpu.name}"
+        for gpu in readings.gpus
+        if gpu.performance_state == "P0"
+        and gpu.generation is not None
+        and gpu.newest_generation is not None
+        and gpu.generation < gpu.newest_generation
     ]
     return none_of(old, "found")
 
@@ -145,7 +145,7 @@ def replays(limit: float, readings: Readings) -> CheckResult | None:
 
 def fabric(_limit: float, readings: Readings) -> CheckResult | None:
     """NVLink fabric of a GPU, which fabric manager has to have completed, and its health."""
-    known = [each for each in readings.gpus or () if each.fabric]
+    known = [gpu for gpu in readings.gpus or () if gpu.fabric]
     if all(gpu.fabric == "N/A" for gpu in known):
         return None  # `no_fabric`
     bad = [f"{' and '.join(gpu.fabric_problems)} on {gpu.name}" for gpu in known if gpu.fabric_problems]
@@ -201,7 +201,7 @@ def processes(limit: float, readings: Readings) -> CheckResult | None:
     """Processes on GPUs of a node without a job."""
     if readings.gpus is None:
         return None
-    return at_most({each.name: float(len(each.processes)) for each in readings.gpus}, limit)
+    return at_most({gpu.name: float(len(gpu.processes)) for gpu in readings.gpus}, limit)
 
 
 def memory_used(limit: float, readings: Readings) -> CheckResult | None:

@@ -136,7 +136,7 @@ class Round:
                 del kept[name]
 
     def _tallies(self) -> dict[str, Tally]:
-        return {name: Tally(*each) for name, each in self._memory.get("tallies", {}).items()}
+        return {name: Tally(*tally) for name, tally in self._memory.get("tallies", {}).items()}
 
     def _failing(self) -> list[str]:
         return failing(self.settings.checks, self._tallies())

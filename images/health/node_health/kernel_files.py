@@ -33,7 +33,7 @@ def ports(root: str = "") -> dict[str, Port]:
             port = f"{folder}/{adapter}/ports/{number}"
             state = read(f"{port}/state").partition(":")[2].strip()
             if state:
-                counters = {each: read(f"{port}/counters/{each}").strip() for each in _COUNTERS}
+                counters = {counter: read(f"{port}/counters/{counter}").strip() for counter in _COUNTERS}
                 rate = re.match(r"[\d.]+", read(f"{port}/rate"))
                 found[f"{adapter}/{number}"] = Port(
                     active=state == "ACTIVE",
@@ -85,8 +85,8 @@ def process_ids(root: str = "", limit: int = 0) -> tuple[float | None, dict[int,
     """
     total = re.match(r"(?:\S+ ){3}\d+/(\d+)", read(f"{root}/proc/loadavg"))
     limits = [read(f"{root}/proc/sys/kernel/{name}").strip() for name in ("pid_max", "threads-max")]
-    pairs = [(total[1] if total else "", each) for each in limits]
-    pairs += [(read(f"{each}/pids.current").strip(), read(f"{each}/pids.max").strip()) for each in _cgroups(root)]
+    pairs = [(total[1] if total else "", limit) for limit in limits]
+    pairs += [(read(f"{cgroup}/pids.current").strip(), read(f"{cgroup}/pids.max").strip()) for cgroup in _cgroups(root)]
     known = [(int(used), int(most)) for used, most in pairs if used.isdecimal() and most.isdecimal() and int(most)]
     if not known:
         return None, {}

@@ -146,7 +146,7 @@ def _signatures(text: str) -> Iterator[tuple[str, str]]:
     line = text.partition("\n")[0]
     for name, pattern in SIGNATURES.items():
         if found := pattern.match(line):
-            yield name, "".join(each for each in found[0] if each.isprintable())[:60]
+            yield name, "".join(text for text in found[0] if text.isprintable())[:60]
 
 
 def records(path: str = "/dev/kmsg") -> Iterator[str]:

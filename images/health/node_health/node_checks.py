@@ -13,7 +13,7 @@ def ports_active(limit: float, readings: Readings) -> CheckResult | None:
     """Active ports of InfiniBand or RoCE."""
     if readings.ports is None:
         return None
-    return at_least({"": float(sum(each.active for each in readings.ports.values()))}, limit)
+    return at_least({"": float(sum(port.active for port in readings.ports.values()))}, limit)
 
 
 def port_rate(limit: float, readings: Readings) -> CheckResult | None:
@@ -22,7 +22,7 @@ def port_rate(limit: float, readings: Readings) -> CheckResult | None:
         return None
     if readings.slow_ports:
         return none_of(readings.slow_ports, "lower than before:")
-    return at_least({name: each.rate_gbps for name, each in readings.ports.items() if each.active}, limit, "Gb/s")
+    return at_least({name: port.rate_gbps for name, port in readings.ports.items() if port.active}, limit, "Gb/s")
 
 
 def port_symbol_errors(limit: float, readings: Readings) -> CheckResult | None:
@@ -148,18 +148,20 @@ def _of_ports(readings: Readings, limit: float, counter: str) -> CheckResult | N
 
 
 def _volume_problems(readings: Readings, *, shared: bool) -> CheckResult | None:
-    found = {path: each for path, each in (readings.volumes or {}).items() if each.shared is shared}
+    found = {path: volume for path, volume in (readings.volumes or {}).items() if volume.shared is shared}
     if not found:
         return None
-    return none_of([f"{path} {each.problem}" for path, each in found.items() if each.problem], "failed:")
+    return none_of(
+        [f"{path} {volume_use.problem}" for path, volume_use in found.items() if volume_use.problem], "failed:"
+    )
 
 
 def _used(readings: Readings, field: str, *, in_memory: bool) -> dict[str, float]:
-    memory = {each.path for each in readings.settings.volumes if each.in_memory}
+    memory = {volume.path for volume in readings.settings.volumes if volume.in_memory}
     return {
-        path: getattr(each, field)
-        for path, each in (readings.volumes or {}).items()
-        if not each.shared and not each.problem and (path in memory) is in_memory
+        path: getattr(volume, field)
+        for path, volume in (readings.volumes or {}).items()
+        if not volume.shared and not volume.problem and (path in memory) is in_memory
     }
 
 

@@ -243,11 +243,11 @@ class Readers:
         best: dict[str, float] = self._memory.setdefault("ports", {})
         lost = [name for name in best if name not in found or not found[name].active]
         slow = [
-            f"{name} {each.rate_gbps:g} Gb/s" for name, each in found.items() if _is_slower(each, best.get(name, 0))
+            f"{name} {port.rate_gbps:g} Gb/s" for name, port in found.items() if _is_slower(port, best.get(name, 0))
         ]
-        best.update({name: max(best.get(name, 0), each.rate_gbps) for name, each in found.items() if each.active})
+        best.update({name: max(best.get(name, 0), port.rate_gbps) for name, port in found.items() if port.active})
         counters = {
-            f"{name} {counter}": value for name, each in found.items() for counter, value in each.counters.items()
+            f"{name} {counter}": value for name, port in found.items() for counter, value in port.counters.items()
         }
         readings.ports, readings.lost_ports, readings.slow_ports = found, lost, slow
         readings.port_errors = increases(self._snapshots("ports"), self._now, counters)

@@ -22,6 +22,6 @@ def ports_before(reason: str) -> dict[str, float]:
     if lost := _LOST.match(reason):
         return dict.fromkeys(lost[1].split(", "), 0.0)
     if slower := _SLOWER.match(reason):
-        found = [_RATE.fullmatch(each) for each in slower[1].split(", ")]
-        return {each[1]: float(each[2]) + _LEAST_GAIN_GBPS for each in found if each}
+        found = [_RATE.fullmatch(word) for word in slower[1].split(", ")]
+        return {item[1]: float(item[2]) + _LEAST_GAIN_GBPS for item in found if item}
     return {}

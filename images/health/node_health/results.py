@@ -26,7 +26,7 @@ def at_most(values: dict[str, float], limit: float, unit: str = "") -> CheckResu
     """
     if not values:
         return None
-    place, worst = max(values.items(), key=lambda each: each[1])
+    place, worst = max(values.items(), key=lambda value: value[1])
     return CheckResult(worst <= limit, _shown(worst, unit, place))
 
 
@@ -34,7 +34,7 @@ def at_least(values: dict[str, float], limit: float, unit: str = "") -> CheckRes
     """Return the result of the smallest value; None where there is no value."""
     if not values:
         return None
-    place, worst = min(values.items(), key=lambda each: each[1])
+    place, worst = min(values.items(), key=lambda value: value[1])
     return CheckResult(worst >= limit, _shown(worst, unit, place))
 
 

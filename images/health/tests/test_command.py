@@ -47,7 +47,7 @@ def settings(folder: Path, **checks: dict[str, object]) -> None:
         "jail": "/",
         "program": ["/bin/sh", "-c", f"cat {folder}/words; exit $(cat {folder}/status)"],
         "program_seconds": 5,
-        "checks": {name: {**every, **each} for name, each in checks.items()},
+        "checks": {name: {**every, **entry} for name, entry in checks.items()},
     }
     (folder / "cpu.json").write_text(json.dumps(given))
 

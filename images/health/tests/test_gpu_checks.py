@@ -19,7 +19,7 @@ LIMITS = {
     "nvlink_links": 18,
     "nvlink_errors": 100,
 }
-OF_QUERY = [name for name, each in CHECKS.items() if each.source == "smi"]
+OF_QUERY = [name for name, check in CHECKS.items() if check.source == "smi"]
 
 NEW = ("h100-550", "h100-580", "h200-580", "b200-580", "gb200-580", "gb300-580", "l40s-595")
 REPAIRS = ("h100-580", "h200-580", "b200-580", "gb200-580", "gb300-580", "l40s-595")
@@ -112,7 +112,7 @@ def readings(output: str, gpu_type: str = "") -> Readings:
     made = Readings(settings, has_smi=True, smi_problem="")
     made.gpus = smi.parse_query(output)
     made.smi_warnings = smi.warnings(output)
-    made.replays = {each.name: each.replays or 0 for each in made.gpus}
+    made.replays = {gpu.name: gpu.replays or 0 for gpu in made.gpus}
     return made
 
 
@@ -164,7 +164,7 @@ def test_a_fault_of_one_gpu_fails_its_check_and_no_other(
     if last == 0 and name == "nvlink_fabric" and "no state" in words:
         return
     assert judged(name, made) == CheckResult(passed=False, value=words)
-    others = {each: judged(each, made) for each in OF_QUERY if each != name}
+    others = {text: judged(text, made) for text in OF_QUERY if text != name}
     assert {other for other, found in others.items() if found and not found.passed and found != healthy[other]} == set()
 
 
@@ -516,11 +516,11 @@ def test_what_is_no_table_of_pairs_is_refused(output: str) -> None:
 
 
 def test_every_check_of_gpus_has_a_fault() -> None:
-    of_gpus = {name for name, each in CHECKS.items() if each.source in {"smi", "links", "peers"}}
+    of_gpus = {name for name, check in CHECKS.items() if check.source in {"smi", "links", "peers"}}
     assert {name for _, _, name, _ in FAULTS} | {*ELSEWHERE} == of_gpus
 
     rounds = Path(__file__).with_name("test_round.py")
     tests = (Path(__file__).read_text() + rounds.read_text()).split("\ndef ")
     for check, name in ELSEWHERE.items():
-        (test,) = [each for each in tests if each.startswith(f"{name}(")]
+        (test,) = [test for test in tests if test.startswith(f"{name}(")]
         assert check in test

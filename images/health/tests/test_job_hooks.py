@@ -56,7 +56,7 @@ def a_script(text: str, action: str = "drain", seconds: float = 20, name: str = 
 
 def test_hooks_run_in_their_order_and_successes_leave_no_trace(tmp_path: Path) -> None:
     world, file = World(), tmp_path / "order"
-    scripts = [a_script(f"echo {each} >> {file}", name=each) for each in ("b", "a", "c")]
+    scripts = [a_script(f"echo {text} >> {file}", name=text) for text in ("b", "a", "c")]
 
     assert world.run(*scripts) == 0
     assert file.read_text().split() == ["b", "a", "c"]
@@ -88,7 +88,7 @@ def test_a_hook_that_is_logged_drains_nothing() -> None:
 
     assert world.run(a_script("exit 1", "log")) == 0
     assert not world.node.drained
-    assert [each["drained"] for each in world.log] == [False]
+    assert [entry["drained"] for entry in world.log] == [False]
 
 
 @pytest.mark.parametrize("node", [NodeState("IDLE+DRAIN", "fan"), NodeState("DOWN", "x"), NodeState("IDLE+FAIL", "y")])
@@ -104,7 +104,7 @@ def test_without_slurmctld_the_job_does_not_start_either() -> None:
     world.answers = False
 
     assert world.run(a_script("exit 1", "requeue")) == 1
-    assert [each["problem"] for each in world.log] == ["scontrol: no answer in 10 s", "status 1"]
+    assert [entry["problem"] for entry in world.log] == ["scontrol: no answer in 10 s", "status 1"]
 
 
 def test_no_reason_of_a_hook_counts_as_one_of_a_quick_check() -> None:
@@ -158,7 +158,7 @@ def test_settings_that_cannot_be_read_stop_no_job(text: str | None, tmp_path: Pa
 
     log: list[dict[str, Any]] = []
     assert run_hooks("prolog", {"SLURM_JOB_ID": "7"}, str(file), log=log.append) == 0
-    assert [each["problem"].partition(": ")[0] for each in log] == [str(file)]
+    assert [entry["problem"].partition(": ")[0] for entry in log] == [str(file)]
 
 
 def test_the_program_runs_the_hooks_of_its_moment(tmp_path: Path) -> None:
@@ -205,14 +205,14 @@ def test_only_whole_gpus_are_the_jobs_own(
     file.write_text(json.dumps({"format": 1, "whole_gpus": ["gpu"], "prolog": [hook], "epilog": []}))
 
     run_hooks("prolog", {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0", "SLURMD_NODENAME": node}, str(file))
-    assert [",".join(map(str, each.gpus)) or "none" for each in seen] == [gpus]
+    assert [",".join(map(str, job_on_node.gpus)) or "none" for job_on_node in seen] == [gpus]
 
 
 def test_settings_keep_the_order_of_hooks() -> None:
     hooks = [{"name": name, "action": "log", "seconds": 1, "command": []} for name in "zay"]
     given = {"format": 1, "whole_gpus": ["gpu"], "prolog": hooks, "epilog": []}
 
-    assert [each.name for each in parse(json.dumps(given), "prolog").hooks] == ["z", "a", "y"]
+    assert [hook.name for hook in parse(json.dumps(given), "prolog").hooks] == ["z", "a", "y"]
 
 
 def _gone(pid: int) -> None:
@@ -354,7 +354,7 @@ def gpu_node(folder: Path, gpu: int, change: dict[str, str], **checks: str) -> t
         "jail": "/",
         "program": [],
         "program_seconds": 5,
-        "checks": {name: each for name, each in given.items() if checks.get(name) != "off"},
+        "checks": {name: entry for name, entry in given.items() if checks.get(name) != "off"},
     }
     (folder / "gpu.json").write_text(json.dumps(settings))
     return str(folder), str(root)
@@ -488,7 +488,7 @@ def test_a_machine_that_refuses_to_drop_its_page_cache_is_a_failure_in_its_own_w
 
 def test_each_gpu_of_a_job_has_a_file_while_the_job_runs(tmp_path: Path) -> None:
     assert gpu_job_map.write(JOB, str(tmp_path), "/nowhere") == ""
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"0": "7\n", "1": "7\n"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"0": "7\n", "1": "7\n"}
 
     assert gpu_job_map.remove(JOB, str(tmp_path), "/nowhere") == ""
     assert [*tmp_path.iterdir()] == []
@@ -499,7 +499,7 @@ def test_a_file_of_a_later_job_stays_and_one_of_a_former_job_is_replaced(tmp_pat
     gpu_job_map.write(JOB._replace(job_id="8", gpus=(1,)), str(tmp_path), "/nowhere")
     gpu_job_map.remove(JOB, str(tmp_path), "/nowhere")
 
-    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"1": "8\n"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"1": "8\n"}
 
 
 def test_files_have_the_drivers_indexes_where_minor_numbers_have_another_order(tmp_path: Path) -> None:
@@ -509,7 +509,7 @@ def test_files_have_the_drivers_indexes_where_minor_numbers_have_another_order(t
     (tmp_path / "files").mkdir()
 
     gpu_job_map.write(JOB._replace(gpus=(0,)), str(tmp_path / "files"), str(tmp_path / "driver"))
-    assert {each.name for each in (tmp_path / "files").iterdir()} == {"2"}
+    assert {path.name for path in (tmp_path / "files").iterdir()} == {"2"}
 
 
 def test_a_pod_without_the_folder_is_older_than_the_setting(tmp_path: Path) -> None:

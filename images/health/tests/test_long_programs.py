@@ -217,13 +217,13 @@ def test_a_script_has_every_address_that_its_job_needs(program: str) -> None:
 
     assert "{given" not in script
     wanted = {"ring": ("cpu-0=10.0.0.1,cpu-1=10.0.0.2",), "rdma": ("10.0.0.1",), "tcp": ("10.0.0.1",)}
-    assert all(each in script for each in wanted.get(program, ()))
+    assert all(text in script for text in wanted.get(program, ()))
 
 
 ARGUMENTS = {"mib": 8, "seconds": 2, "level": 2, "gpus": 8, "streams": 4, "port": 21_018, "time_limit": 300}
 
 
-@pytest.mark.parametrize("program", [name for name, each in PROGRAMS.items() if each.of_jail])
+@pytest.mark.parametrize("program", [name for name, program in PROGRAMS.items() if program.of_jail])
 def test_a_job_names_the_program_that_the_jail_does_not_have(tmp_path: Path, program: str) -> None:
     wrapped = script(program, {"cpu-0": "10.0.0.1", "cpu-1": "10.0.0.2"}, ARGUMENTS, "/out")
     shell = ["/bin/sh", "-c", wrapped]

@@ -74,7 +74,7 @@ class World:
         return found
 
     def names(self, event: str) -> list[str]:
-        return [each["node"] for each in self.events if each["event"] == event]
+        return [entry["node"] for entry in self.events if entry["event"] == event]
 
     def drained(self) -> dict[str, str]:
         return {name: node.reason for name, node in self.slurm.made.items() if node.drained}
@@ -89,7 +89,7 @@ def test_healthy_nodes_are_measured_once_until_they_are_due_again(tmp_path: Path
 
     assert world.run() == 0
     assert len(world.slurm.jobs_of) == 4
-    assert all(each["passed"] for each in world.last().values())
+    assert all(item["passed"] for item in world.last().values())
     world.run()
     assert len(world.slurm.jobs_of) == 4
 
@@ -160,7 +160,7 @@ def test_no_more_than_half_of_the_nodes_are_drained_by_a_run(tmp_path: Path) -> 
 
     world.run()
     assert world.drained() == {}
-    assert [each["event"] for each in world.events].count("not drained") == 1
+    assert [event["event"] for event in world.events].count("not drained") == 1
 
 
 def test_no_more_than_half_of_the_nodes_are_drained_by_runs_of_one_node_each(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_nodes_outside_of_the_default_partition_are_measured_in_one_of_theirs(tm
         world.node(index).partitions = partitions
 
     assert world.run() == 0
-    assert {name: each["passed"] for name, each in world.last().items()} == dict.fromkeys(world.slurm.made, True)
+    assert {name: value["passed"] for name, value in world.last().items()} == dict.fromkeys(world.slurm.made, True)
     assert {(job.partition, job.nodes) for job in world.slurm.jobs_of.values()} == (
         {("main", ("cpu-0", "cpu-1")), ("gpu", ("cpu-2", "cpu-3"))}
         if size == 2
@@ -225,7 +225,7 @@ def test_suspects_meet_no_node_of_another_partition(tmp_path: Path) -> None:
 
     world.run()
     assert {job.partition for job in world.slurm.jobs_of.values()} == {"main", "gpu"}
-    assert [each["nodes"] for each in world.events if each["event"] == "no slow node"] == [["cpu-2", "cpu-3"]]
+    assert [event["nodes"] for event in world.events if event["event"] == "no slow node"] == [["cpu-2", "cpu-3"]]
 
 
 def test_a_drained_node_is_tested_with_a_partner_in_its_partition(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_node_without_a_partition_is_reported(tmp_path: Path) -> None:
     world.node(3).partitions = ()
 
     assert world.run() == 0
-    assert [each["nodes"] for each in world.events if each["event"] == "no partition"] == [["cpu-3"]]
+    assert [event["nodes"] for event in world.events if event["event"] == "no partition"] == [["cpu-3"]]
     assert len(world.slurm.jobs_of) == 3
 
 
@@ -272,7 +272,7 @@ def test_a_job_that_was_suspended_judges_no_node(tmp_path: Path) -> None:
 
     assert world.run() == 1
     assert not world.node(0).drained
-    (measured,) = [each for each in world.events if each["event"] == "measured"]
+    (measured,) = [event for event in world.events if event["event"] == "measured"]
     assert measured["result"] == "no result"
     assert "COMPLETED after a suspension" in measured["value"]
 
@@ -315,7 +315,7 @@ def test_a_program_that_the_jail_does_not_have_is_reported_as_such(
 
     assert world.run() == 1
     assert world.drained() == ({"cpu-0": reason} if reason else {})
-    (found,) = [each for each in world.events if "iperf3 is not in the jail" in str(each.get("value"))]
+    (found,) = [event for event in world.events if "iperf3 is not in the jail" in str(event.get("value"))]
     assert (found["event"], found.get("result")) == (("not verified", None) if reason else ("measured", "no program"))
 
 

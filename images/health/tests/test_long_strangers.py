@@ -17,15 +17,15 @@ from long_checks.programs import PORTS, read, script
 ADDRESSES = {"cpu-0": "127.0.0.1", "cpu-1": "127.0.0.1"}
 SRUN = """\
 import os, subprocess, sys
-tasks = sys.argv[next(i for i, each in enumerate(sys.argv) if each == "sh"):]
+tasks = sys.argv[next(i for i, node in enumerate(sys.argv) if node == "sh"):]
 variables = [{**os.environ, "SLURMD_NODENAME": name} for name in ("cpu-0", "cpu-1")]
-nodes = [subprocess.Popen(tasks, env=each, start_new_session=True) for each in variables]
+nodes = [subprocess.Popen(tasks, env=own, start_new_session=True) for own in variables]
 os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-for each in nodes:  # --wait
-    if each.poll() is None:
-        os.killpg(each.pid, 9)
-        each.wait()
-sys.exit(max(abs(each.returncode) for each in nodes))
+for node in nodes:  # --wait
+    if node.poll() is None:
+        os.killpg(node.pid, 9)
+        node.wait()
+sys.exit(max(abs(node.returncode) for node in nodes))
 """
 TOOL = """\
 import json, socket, sys, os

@@ -14,7 +14,7 @@ from node_health.readings import VolumeUse
 OF_GPUS = {"smi", "links", "peers"}
 """Sources of the checks whose faults are in test_gpu_checks.py."""
 
-OF_NODES = [name for name, each in CHECKS.items() if each.source not in OF_GPUS]
+OF_NODES = [name for name, check in CHECKS.items() if check.source not in OF_GPUS]
 
 LIMITS = {
     "network_ports": 1,
@@ -83,7 +83,7 @@ class Faulty(Node):
 
     def failed(self) -> dict[str, str]:
         """Return the values of the checks that fail in one more round."""
-        return {each["check"]: each["value"] for each in self.round() if each["event"] == "failed"}
+        return {entry["check"]: entry["value"] for entry in self.round() if entry["event"] == "failed"}
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_every_check_of_nodes_has_a_fault_here() -> None:
 
 def test_a_healthy_node_passes_every_check_and_has_a_value_for_it(node: Faulty) -> None:
     assert node.round() == node.round() == []
-    assert {name for name, each in node.result["checks"].items() if each["state"] != "passed"} == set()
+    assert {name for name, check in node.result["checks"].items() if check["state"] != "passed"} == set()
 
 
 @pytest.mark.parametrize("check", FAULTS)

@@ -156,7 +156,7 @@ def test_a_finding_that_drains_nothing_is_shown_once_and_removed_when_it_ends(gp
         gpus.round()
 
     assert gpus.slurm.extra == ""
-    assert [each for each in gpus.slurm.calls if each != "ask gpu-0"] == ["show gpu-0"] * 2
+    assert [call for call in gpus.slurm.calls if call != "ask gpu-0"] == ["show gpu-0"] * 2
     assert len(gpus.slurm.calls) == 5
 
 
@@ -231,7 +231,7 @@ def test_without_the_kernels_log_its_checks_have_no_value_and_drain_nothing(tmp_
     node = Node(tmp_path, **{name: {"failures": 1} for name in names})
 
     assert node.round() == node.round() == []
-    shown = {name: (each["state"], each["value"]) for name, each in node.result["checks"].items()}
+    shown = {name: (check["state"], check["value"]) for name, check in node.result["checks"].items()}
     assert shown == dict.fromkeys(names, ("unknown", ""))
 
 

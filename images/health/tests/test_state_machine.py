@@ -78,8 +78,8 @@ def test_a_node_in_service_is_drained_exactly_when_a_draining_check_has_failed_o
     reasons = {name: of_check(name) for name in NAMES}
     wanted = [
         name
-        for name, each in given_settings.items()
-        if each.action != "log" and counted.get(name, Tally()).failures >= each.failures
+        for name, given_setting in given_settings.items()
+        if given_setting.action != "log" and counted.get(name, Tally()).failures >= given_setting.failures
     ]
 
     decision = decide(given_settings, counted, reasons, IDLE)

@@ -106,17 +106,17 @@ def complete(tree: Tree) -> Complete | None:
 def listing(jail: Path) -> list[dict[str, object]]:
     """Return the complete trees, the one populated last first."""
     active = active_tree(jail)
-    found = [each for tree in all_trees(jail) if (each := complete(tree)) is not None]
+    found = [filled for tree in all_trees(jail) if (filled := complete(tree)) is not None]
     return [
         {
-            "tree": each.tree.name,
-            "source": each.source,
-            "populated": each.populated,
-            "active": each.tree == active,
-            "files": each.files,
-            "bytes": each.bytes,
+            "tree": filled.tree.name,
+            "source": filled.source,
+            "populated": filled.populated,
+            "active": filled.tree == active,
+            "files": filled.files,
+            "bytes": filled.bytes,
         }
-        for each in sorted(found, key=lambda each: each.populated, reverse=True)
+        for filled in sorted(found, key=lambda filled: filled.populated, reverse=True)
     ]
 
 

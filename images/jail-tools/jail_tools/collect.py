@@ -42,10 +42,12 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
         removed = [*_finish_removals(jail), *_remove_abandoned(jail)]
         _remove_records(jail, frozenset(live_jobs))
         active = claim.active_tree(jail)
-        found = [each for tree in claim.all_trees(jail) if (each := claim.complete(tree)) is not None]
-        spare = sorted((each for each in found if each.tree != active), key=lambda each: each.last_used, reverse=True)
-        for each in spare[max(keep - (active is not None), 0) :]:
-            tree = each.tree
+        found = [filled for tree in claim.all_trees(jail) if (filled := claim.complete(tree)) is not None]
+        spare = sorted(
+            (filled for filled in found if filled.tree != active), key=lambda filled: filled.last_used, reverse=True
+        )
+        for filled in spare[max(keep - (active is not None), 0) :]:
+            tree = filled.tree
             if tree.name in {*in_use, *_named_by_jobs(jail)}:
                 log(f"collect: tree {tree.name} stays: a job or a login is in it")
                 continue
@@ -131,7 +133,7 @@ def job_ids(where: str) -> set[str]:
     except OSError as error:
         raise TryAgainError(f"--live-jobs: {where[1:]}: {reason(error)}. Nothing was removed.") from None
     ids = set(text.split())
-    for each in ids:
-        if not each.isdecimal():
-            raise RefusedError(f'--live-jobs: "{each}" is no job id (digits alone, one a line). Nothing was removed.')
+    for id_ in ids:
+        if not id_.isdecimal():
+            raise RefusedError(f'--live-jobs: "{id_}" is no job id (digits alone, one a line). Nothing was removed.')
     return ids

@@ -219,7 +219,7 @@ def test_trees_are_listed_with_what_they_were_made_from(jail: Jail, trees: list[
 
     found = listing(jail.path)
 
-    assert [(each["tree"], each["active"]) for each in found] == [(trees[2].name, False), (trees[0].name, True)]
+    assert [(entry["tree"], entry["active"]) for entry in found] == [(trees[2].name, False), (trees[0].name, True)]
     assert found[1]["source"] == "image:first"
     assert isinstance(found[1]["files"], int)
     assert (

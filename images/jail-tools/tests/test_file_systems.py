@@ -81,8 +81,8 @@ def test_a_file_system_has_exactly_its_own_findings_and_is_left_as_it_was(name: 
         report = probe(claim)
         after = sorted(names(claim))
 
-    found = {each.property: each.level for each in report.findings if each.level is not FindingLevel.OK}
-    assert {each: level for each, level in found.items() if each not in SPEEDS} == expected
+    found = {finding.property: finding.level for finding in report.findings if finding.level is not FindingLevel.OK}
+    assert {text: level for text, level in found.items() if text not in SPEEDS} == expected
     assert after == before
 
 
@@ -102,7 +102,7 @@ def test_a_limit_of_hard_links_is_counted(folder: Path) -> None:
     system, _ = CASES["btrfs with few links"]
 
     with mounted(system, folder) as claim:
-        (limit,) = (each for each in probe(claim).findings if each.property == "hard_link_limit")
+        (limit,) = (finding for finding in probe(claim).findings if finding.property == "hard_link_limit")
 
     assert limit.found.endswith(" names of a file at most")
     assert 20 < int(limit.found.split()[0]) < 200

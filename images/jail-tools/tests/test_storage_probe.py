@@ -242,7 +242,7 @@ def test_locks_that_a_volume_grants_to_everybody_or_to_nobody_are_refused(
 
     monkeypatch.setattr(f"jail_tools.probing.open_files.fcntl.{call}", answer)
 
-    (finding,) = (each for each in probe(claim).findings if each.property == property_)
+    (finding,) = (finding for finding in probe(claim).findings if finding.property == property_)
 
     assert (finding.found, finding.level) == (found, FindingLevel.REFUSED)
 
@@ -264,7 +264,7 @@ def test_a_volume_that_only_seems_to_obey_is_found_out(
     claim: Path, monkeypatch: pytest.MonkeyPatch, property_: str
 ) -> None:
     call, answer, words = LIES[property_]
-    (checked,) = (each for each in catalogue.PROPERTIES if each.name == property_)
+    (checked,) = (volume_property for volume_property in catalogue.PROPERTIES if volume_property.name == property_)
     monkeypatch.setattr(f"pathlib.{call}" if call.startswith("Path") else call, answer)
 
     seen = checked.check(claim)
@@ -277,7 +277,7 @@ def test_a_slow_volume_is_a_warning_with_its_figures(claim: Path, monkeypatch: p
     now = iter(range(10**6))
     monkeypatch.setattr("jail_tools.probing.speed.time.monotonic", lambda: next(now) / 40)
 
-    findings: dict[str, Any] = {each.property: each for each in probe(claim).findings}
+    findings: dict[str, Any] = {finding.property: finding for finding in probe(claim).findings}
 
     for name, figure in (("flush_latency", "median 25.0 ms"), ("file_creation", " files a second")):
         assert findings[name].level is FindingLevel.WARNING
@@ -296,9 +296,9 @@ def test_the_command_prints_the_table_and_json_and_writes_no_record(noexec: Path
 
 
 def test_every_property_has_a_name_of_its_own_and_words() -> None:
-    properties = [each.name for each in catalogue.PROPERTIES]
+    properties = [volume_property.name for volume_property in catalogue.PROPERTIES]
     assert len(set(properties)) == len(properties)
-    for each in catalogue.PROPERTIES:
-        assert each.needed
-        assert each.consequence.endswith(".")
-        assert each.cure.endswith(".") or each.level is FindingLevel.NOTED
+    for volume_property in catalogue.PROPERTIES:
+        assert volume_property.needed
+        assert volume_property.consequence.endswith(".")
+        assert volume_property.cure.endswith(".") or volume_property.level is FindingLevel.NOTED

@@ -44,7 +44,7 @@ def missing_rights(kube: Kube, namespace: str) -> Iterator[Problem]:
 
 
 def _refusals(found: Iterable[Diagnosis]) -> Iterator[Problem]:
-    return (each.problem() for each in found if each.severity is Severity.REFUSED)
+    return (diagnosis.problem() for diagnosis in found if diagnosis.severity is Severity.REFUSED)
 
 
 __all__ = [

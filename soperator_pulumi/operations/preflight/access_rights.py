@@ -75,7 +75,7 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
     other projects' operators, which the same `up` may install, are judged with the surroundings.
     """
     wanted, awaited = live_rights(namespace), set()
-    kinds = {(str(each["apiVersion"]), str(each["kind"])): each for each in objects}
+    kinds = {(str(object_["apiVersion"]), str(object_["kind"])): object_ for object_ in objects}
     served: dict[str, Mapping[str, Json]] = {}
     for (version, kind), body in kinds.items():
         if version not in served:
@@ -98,7 +98,7 @@ def _served(kube: Kube, version: str) -> dict[str, Json]:
     """Return the resources of an API by kind."""
     path = f"/apis/{version}" if "/" in version else f"/api/{version}"
     answer = kube.get(path) or {}
-    return {each["kind"]: each for each in answer.get("resources", []) if "/" not in each["name"]}
+    return {resource["kind"]: resource for resource in answer.get("resources", []) if "/" not in resource["name"]}
 
 
 def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterator[Diagnosis]:
@@ -106,13 +106,15 @@ def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterat
     missing = [] if _allowed(kube, Right("*", "*", "", "*")) else _missing(kube, every)
     if not missing:
         yield passed(CHECK, "kubeconfig", f"all {len(every)} rights are there")
-    for resource, namespace, group in dict.fromkeys((each.resource, each.namespace, each.group) for each in missing):
+    for resource, namespace, group in dict.fromkeys(
+        (right.resource, right.namespace, right.group) for right in missing
+    ):
         verbs = [
-            each for each in missing if (each.resource, each.namespace, each.group) == (resource, namespace, group)
+            right for right in missing if (right.resource, right.namespace, right.group) == (resource, namespace, group)
         ]
         where = f' in the namespace "{namespace}"' if namespace else " of the whole Kubernetes"
-        names = ", ".join(each.verb for each in verbs)
-        optional = resource in _OPTIONAL or all(each in may_wait for each in verbs)
+        names = ", ".join(verb.verb for verb in verbs)
+        optional = resource in _OPTIONAL or all(verb in may_wait for verb in verbs)
         yield (warned if optional else refused)(
             CHECK,
             "kubeconfig",
@@ -126,10 +128,10 @@ def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterat
 def _missing(kube: Kube, wanted: Sequence[Right]) -> list[Right]:
     """Return the rights that are missing; one question where all verbs on a resource are allowed."""
     missing = []
-    for key in dict.fromkeys((each.group, each.resource, each.namespace) for each in wanted):
+    for key in dict.fromkeys((right.group, right.resource, right.namespace) for right in wanted):
         if not _allowed(kube, Right(*key, "*")):
-            own = [each for each in wanted if (each.group, each.resource, each.namespace) == key]
-            missing += [each for each in own if not _allowed(kube, each)]
+            own = [right for right in wanted if (right.group, right.resource, right.namespace) == key]
+            missing += [right for right in own if not _allowed(kube, right)]
     return missing
 
 

@@ -65,14 +65,14 @@ def changed(wanted: Any, got: Any, path: str = "") -> Iterator[str]:  # noqa: AN
 
 def _changed_items(wanted: list[Any], got: list[Any], path: str) -> Iterator[str]:
     """Yield changes of a list: items are the same by name, or else where one of those that are there is unchanged."""
-    names = [each.get("name") if isinstance(each, dict) else None for each in wanted]
+    names = [item.get("name") if isinstance(item, dict) else None for item in wanted]
     if all(names) and len({*names}) == len(names):
-        there = {each["name"]: each for each in got}
-        for each in wanted:
-            yield from changed(each, there.get(each["name"]), f"{path}[{each['name']}]")
+        there = {item["name"]: item for item in got}
+        for item in wanted:
+            yield from changed(item, there.get(item["name"]), f"{path}[{item['name']}]")
         if path in {"containers", "initContainers"}:
             yield from (f"{path}[{name}] (added)" for name in there if name not in names)
-    elif any(all([*changed(each, other)] for other in got) for each in wanted):
+    elif any(all([*changed(item, other)] for other in got) for item in wanted):
         yield path
 
 
@@ -114,7 +114,7 @@ def _refusal(place: str, subject: str, error: KubernetesError) -> Diagnosis:
 
 
 def _mutation(place: str, changes: list[str]) -> Diagnosis:
-    rights = [each for each in changes if any(word in each for word in _RIGHTS)]
+    rights = [change for change in changes if any(word in change for word in _RIGHTS)]
     listed = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
     return (refused if rights else warned)(
         CHECK,

@@ -23,13 +23,16 @@ def api_servers(kube: Kube) -> list[str]:
     slices = kube.find(_API_ENDPOINTS, {"kubernetes.io/service-name": "kubernetes"})
     behind = [
         address
-        for each in slices
-        if each.get("addressType") != "FQDN"
-        for end in each.get("endpoints") or []
+        for slice_ in slices
+        if slice_.get("addressType") != "FQDN"
+        for end in slice_.get("endpoints") or []
         for address in end["addresses"]
     ]
     networks = {ip_network(address) for address in [*service.get("clusterIPs", []), *behind]}
-    return [str(each) for each in sorted(networks, key=lambda each: (each.version, int(each.network_address)))]
+    return [
+        str(network)
+        for network in sorted(networks, key=lambda network: (network.version, int(network.network_address)))
+    ]
 
 
 def ipv6_problems(kube: Kube) -> Iterator[Problem]:

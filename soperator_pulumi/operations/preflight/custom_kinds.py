@@ -45,7 +45,7 @@ def custom_kind_problems(kube: Kube, path: str, definition: str, version: str) -
     """
     plural, _, group = definition.partition(".")
     served = (kube.get(f"/apis/{group}/{version}") or {}).get("resources", [])
-    if plural in {each["name"] for each in served}:
+    if plural in {item["name"] for item in served}:
         return
     operator = OPERATORS[group]
     yield Problem(

@@ -58,7 +58,10 @@ def _probe(name: str, machine: Json, images: Mapping[str, Json], like: PlannedPo
 
 def pull_findings(place: str, pod: Json) -> Iterator[Diagnosis]:
     """Yield images that were not pulled or cannot run, of a pod with one container an image."""
-    statuses = {each["name"]: each for each in pod.get("status", {}).get("containerStatuses") or []}
+    statuses = {
+        container_status["name"]: container_status
+        for container_status in pod.get("status", {}).get("containerStatuses") or []
+    }
     faults = []
     for container in pod["spec"]["containers"]:
         status = statuses.get(container["name"], {})

@@ -30,7 +30,7 @@ def release_findings(kube: Kube, objects: Sequence[Json] = ()) -> Iterator[Diagn
         text = f"the API server is {shown}: the release cannot be judged"
         yield warned(CHECK, "Kubernetes", text, f"Kubernetes 1.{OLDEST_MINOR} or newer", "Look it up by hand.")
         return
-    used = [(since, feature) for since, feature, uses in _FEATURES if any(_any(each, uses) for each in objects)]
+    used = [(since, feature) for since, feature, uses in _FEATURES if any(_any(object_, uses) for object_ in objects)]
     missing = [feature for since, feature in used if since > minor]
     if missing or minor < OLDEST_MINOR:
         newest = max(OLDEST_MINOR, *(since for since, _ in used), 0)
@@ -68,5 +68,5 @@ def _minor(text: str) -> int | None:
 
 def _any(value: object, uses: Callable[[str, Any], bool]) -> bool:
     if isinstance(value, dict):
-        return any(uses(key, each) or _any(each, uses) for key, each in value.items())
-    return isinstance(value, list) and any(_any(each, uses) for each in value)
+        return any(uses(key, item) or _any(item, uses) for key, item in value.items())
+    return isinstance(value, list) and any(_any(item, uses) for item in value)

@@ -18,8 +18,8 @@ def load_balancer_findings(kube: Kube, planned: Sequence[Json]) -> Iterator[Diag
 
 
 def _judged(wanted: Json, services: Sequence[Json]) -> Diagnosis:
-    balanced = [each for each in services if each["spec"].get("type") == _TYPE]
-    served = [each for each in balanced if each.get("status", {}).get("loadBalancer", {}).get("ingress")]
+    balanced = [service for service in services if service["spec"].get("type") == _TYPE]
+    served = [entry for entry in balanced if entry.get("status", {}).get("loadBalancer", {}).get("ingress")]
     place = f"{wanted['metadata']['name']}.service"
     if served:
         return passed(CHECK, place, f"{len(served)} Services of type {_TYPE} have an address")

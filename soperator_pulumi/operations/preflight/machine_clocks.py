@@ -36,7 +36,7 @@ def clock_findings(leases: Sequence[Json], machines: Sequence[Json], now: dateti
         machines: Machines that are ready.
         now: The API server's time.
     """
-    names = {each["metadata"]["name"] for each in machines}
+    names = {machine["metadata"]["name"] for machine in machines}
     ahead: Mapping[str, float] = {
         lease["metadata"]["name"]: (datetime.fromisoformat(lease["spec"]["renewTime"]) - now).total_seconds()
         for lease in leases

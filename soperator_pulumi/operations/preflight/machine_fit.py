@@ -31,12 +31,12 @@ _Resources = Mapping[str, Decimal]
 
 def usable(machines: Sequence[Json]) -> list[Json]:
     """Return the machines that take new pods: ready, and not cordoned."""
-    return [each for each in machines if _is_ready(each) and not each.get("spec", {}).get("unschedulable")]
+    return [machine for machine in machines if _is_ready(machine) and not machine.get("spec", {}).get("unschedulable")]
 
 
 def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
     """Return the usable machines on which the pods may run, whatever their size."""
-    return [each for each in usable(machines) if is_chosen(pods.spec, each) and not repelling(pods.spec, each)]
+    return [entry for entry in usable(machines) if is_chosen(pods.spec, entry) and not repelling(pods.spec, entry)]
 
 
 def has_room(pods: PlannedPods, machine: Json) -> bool:
@@ -70,7 +70,7 @@ def fit_findings(
 def _fit(
     pods: PlannedPods, machines: Sequence[Json], left: Mapping[str, _Resources], to_come: Sequence[str]
 ) -> Diagnosis:
-    chosen = [each for each in machines if is_chosen(pods.spec, each)]
+    chosen = [machine for machine in machines if is_chosen(pods.spec, machine)]
     up = usable(chosen)
     if not chosen:
         return _not_chosen(pods, machines)
@@ -78,8 +78,8 @@ def _fit(
         names = _names(chosen)
         text = f"none of the {len(chosen)} machines of its labels takes pods: {names} not ready, or cordoned"
         return refused(CHECK, pods.place, text, "a machine that is ready", "Uncordon or repair one.")
-    taints = {_taint(each) for machine in up for each in repelling(pods.spec, machine)}
-    admitted = [each for each in up if not repelling(pods.spec, each)]
+    taints = {_taint(entry) for machine in up for entry in repelling(pods.spec, machine)}
+    admitted = [entry for entry in up if not repelling(pods.spec, entry)]
     if not admitted:
         text = f"all {len(up)} machines of its labels have taints that its pods do not tolerate: {_list(taints)}"
         cure = f"Add them to {pods.place}.tolerations, or remove them: kubectl taint node NAME KEY-"
@@ -113,8 +113,8 @@ def is_chosen(spec: Json, machine: Json) -> bool:
 def repelling(spec: Json, machine: Json) -> list[Json]:
     """Return the taints of a machine that pods do not tolerate."""
     taints = machine.get("spec", {}).get("taints") or []
-    hard = [each for each in taints if each.get("effect") in _REPELS]
-    return [each for each in hard if not any(_tolerates(rule, each) for rule in spec.get("tolerations") or [])]
+    hard = [taint for taint in taints if taint.get("effect") in _REPELS]
+    return [item for item in hard if not any(_tolerates(rule, item) for rule in spec.get("tolerations") or [])]
 
 
 def _matches(rule: Json, labels: Mapping[str, str]) -> bool:
@@ -184,7 +184,7 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
     found = ", ".join(f"{shown(name, most[name])} of {shown(name, pods.requests[name])} {name}" for name in short)
     text = f"no machine can allocate a pod: the largest has {found}" if short else "no machine has all of a pod's needs"
     resources = [name for name in short if "/" in name]
-    missing = [name for name in resources if not any(fnmatchcase(name, each) for each in to_come)]
+    missing = [name for name in resources if not any(fnmatchcase(name, text) for text in to_come)]
     if resources:
         plugins = ", ".join(missing or resources)
         cure = f"Install the device plugin of {plugins}, change the count, or stop what else takes them."
@@ -226,7 +226,7 @@ def shown(resource: str, value: Decimal) -> str:
 
 def _is_ready(machine: Json) -> bool:
     conditions = machine.get("status", {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _taint(taint: Json) -> str:
@@ -235,7 +235,7 @@ def _taint(taint: Json) -> str:
 
 
 def _names(machines: Sequence[Json]) -> str:
-    return _list({each["metadata"]["name"] for each in machines})
+    return _list({machine["metadata"]["name"] for machine in machines})
 
 
 def _list(names: set[str]) -> str:

@@ -102,8 +102,10 @@ def _probe(name: str, pods: PlannedPods, machine: Json, *, constrains: bool) -> 
 
 def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
     daemon = pods.spec["containers"][0]
-    volumes = {each["name"]: each for each in pods.spec.get("volumes") or []}
-    places = [each for each in daemon.get("volumeMounts") or [] if "emptyDir" in volumes[each["name"]]]
+    volumes = {volume["name"]: volume for volume in pods.spec.get("volumes") or []}
+    places = [
+        volume_mount for volume_mount in daemon.get("volumeMounts") or [] if "emptyDir" in volumes[volume_mount["name"]]
+    ]
     added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or []
     arguments = ["/run/slurm", layout.WORKER_SCRIPTS, *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
     container = {
@@ -115,8 +117,8 @@ def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
         "volumeMounts": places,
     }
     body = probe_pod(name, [container], pods.spec, machine)
-    named = {each["name"] for each in places}
-    body["spec"]["volumes"] = [each for name, each in volumes.items() if name in named]
+    named = {place["name"] for place in places}
+    body["spec"]["volumes"] = [volume for name, volume in volumes.items() if name in named]
     body["spec"]["securityContext"] = pods.spec.get("securityContext")
     return body
 

@@ -92,9 +92,9 @@ def named_object_problems(
 
 def _default_class_problems(kube: Kube, reference: Reference) -> Iterator[Problem]:
     classes = kube.find(_CLUSTER_WIDE["StorageClass"])
-    if any((each["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for each in classes):
+    if any((class_["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true" for class_ in classes):
         return
-    names = ", ".join(sorted(each["metadata"]["name"] for each in classes)) or "none at all"
+    names = ", ".join(sorted(class_["metadata"]["name"] for class_ in classes)) or "none at all"
     text = f"not given, and the Kubernetes cluster has no default StorageClass. Choose one; there are: {names}."
     yield Problem(reference.path, text)
 

@@ -172,7 +172,9 @@ def _answer(pod: Pod | None) -> Mapping[str, Any] | None:
 
 def image_with_python(every: Sequence[PlannedPods]) -> Json:
     """Return a container whose image brings our Python."""
-    with_python = (each for pods in every for each in pods.containers if each.get("command", [""])[0] == _PYTHON)
+    with_python = (
+        container for pods in every for container in pods.containers if container.get("command", [""])[0] == _PYTHON
+    )
     return next(with_python)
 
 

@@ -43,11 +43,11 @@ class PlannedPods:
     def requests(self) -> dict[str, Decimal]:
         """Resources that a machine must have free for one pod, by name, as the scheduler counts them."""
         init = self.spec.get("initContainers") or []
-        sidecars = [each for each in init if each.get("restartPolicy") == "Always"]
+        sidecars = [item for item in init if item.get("restartPolicy") == "Always"]
         running = _sum(map(_requests, [*self.spec["containers"], *sidecars]))
-        first = [_requests(each) for each in init if each not in sidecars]
-        names = {*running, *(name for each in first for name in each)}
-        return {name: max(running.get(name, Decimal(0)), *(each.get(name, Decimal(0)) for each in first), Decimal(0))
+        first = [_requests(item) for item in init if item not in sidecars]
+        names = {*running, *(name for entry in first for name in entry)}
+        return {name: max(running.get(name, Decimal(0)), *(entry.get(name, Decimal(0)) for entry in first), Decimal(0))
                 for name in sorted(names)}  # fmt: skip
 
     @property
@@ -83,7 +83,7 @@ class PlannedCluster:
     @property
     def workers(self) -> list[PlannedPods]:
         """Pods of the node sets."""
-        return [each for each in self.pods if each.component == WORKER]
+        return [pod for pod in self.pods if pod.component == WORKER]
 
     @property
     def constrains(self) -> bool:
@@ -93,7 +93,7 @@ class PlannedCluster:
 
     def of_kind(self, kind: str) -> list[Json]:
         """Return the objects of a kind."""
-        return [each for each in self.objects if each["kind"] == kind]
+        return [object_ for object_ in self.objects if object_["kind"] == kind]
 
 
 def _pods(objects: Sequence[Json]) -> Iterator[PlannedPods]:
@@ -115,9 +115,9 @@ def _requests(container: Json) -> dict[str, Decimal]:
     return {name: amount(str(value)) for name, value in both.items()}
 
 
-def _sum(each: Iterator[dict[str, Decimal]]) -> dict[str, Decimal]:
+def _sum(parts: Iterator[dict[str, Decimal]]) -> dict[str, Decimal]:
     total: dict[str, Decimal] = {}
-    for requests in each:
+    for requests in parts:
         for name, value in requests.items():
             total[name] = total.get(name, Decimal(0)) + value
     return total

@@ -15,13 +15,13 @@ def text_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     Args:
         found: Findings by the key of each cluster.
     """
-    return "\n".join(_of_cluster(key, each) for key, each in found.items())
+    return "\n".join(_of_cluster(key, row) for key, row in found.items())
 
 
 def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     """Return the report as JSON, in the form of docs/preflight.md."""
     clusters = [
-        {"cluster": key, **_counts(each), "findings": [_as_json(one) for one in each]} for key, each in found.items()
+        {"cluster": key, **_counts(row), "findings": [_as_json(one) for one in row]} for key, row in found.items()
     ]
     return json.dumps({"refused": is_refused(found), "clusters": clusters}, indent=2) + "\n"
 
@@ -33,13 +33,13 @@ def json_error(error: str) -> str:
 
 def is_refused(found: Mapping[str, Sequence[Diagnosis]]) -> bool:
     """Return True where a finding stops a deployment."""
-    return any(one.severity is Severity.REFUSED for each in found.values() for one in each)
+    return any(one.severity is Severity.REFUSED for row in found.values() for one in row)
 
 
 def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:
     counts = _counts(found)
     words = ", ".join(f"{counts[severity]} {severity}" for severity in _ORDER)
-    ordered = sorted(found, key=lambda each: _ORDER.index(each.severity))
+    ordered = sorted(found, key=lambda item: _ORDER.index(item.severity))
     return "\n".join([f"{key}: {words}.", *map(_lines, ordered), ""])
 
 
@@ -50,7 +50,7 @@ def _lines(found: Diagnosis) -> str:
 
 
 def _counts(found: Sequence[Diagnosis]) -> dict[str, int]:
-    counts = Counter(each.severity for each in found)
+    counts = Counter(diagnosis.severity for diagnosis in found)
     return {severity: counts[severity] for severity in _ORDER}
 
 

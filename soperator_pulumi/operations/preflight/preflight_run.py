@@ -79,7 +79,7 @@ class Preflight:
         if not self.planned.owner_known:
             self.planned = _of_the_owner_of(self.planned, namespace)
         found = [*self._read(), *self._probed(exists=namespace is not None)]
-        return [self._weighed(each) for each in found]
+        return [self._weighed(diagnosis) for diagnosis in found]
 
     def _weighed(self, found: Diagnosis) -> Diagnosis:
         if found.severity is Severity.REFUSED and found.check in self.accepted:
@@ -110,7 +110,7 @@ class Preflight:
         yield from missing_drivers(self.kube, self.planned.csi_drivers)
         if not found:
             yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
-        yield from (of_problem("surroundings", each) for each in found)
+        yield from (of_problem("surroundings", problem) for problem in found)
 
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
@@ -158,8 +158,8 @@ class Preflight:
             yield warned("probes", "machines", f"no probe can run: {error}".removesuffix("."), "", "See rights above.")
             return
         made = [*self._made(place, machines)]
-        yield from (each for each in made if isinstance(each, Diagnosis))
-        ready = [each for each in made if isinstance(each, ClusterProbe)]
+        yield from (item for item in made if isinstance(item, Diagnosis))
+        ready = [item for item in made if isinstance(item, ClusterProbe)]
         started = []
         for probe in ready:
             try:
@@ -181,8 +181,8 @@ class Preflight:
 
     def _made(self, place: ProbePlace, machines: Sequence[Json]) -> Iterator[ClusterProbe | Diagnosis]:
         planned = self.planned
-        candidates = [each for pods in planned.pods for each in machines_for(pods, machines)]
-        unique = [*{each["metadata"]["name"]: each for each in candidates}.values()]
+        candidates = [machine for pods in planned.pods for machine in machines_for(pods, machines)]
+        unique = [*{candidate["metadata"]["name"]: candidate for candidate in candidates}.values()]
         if not unique:
             yield warned("probes", "machines", "no probe can run: no machine fits", "", "See the machines above.")
             return

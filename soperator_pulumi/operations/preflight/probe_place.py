@@ -136,10 +136,10 @@ class ProbePlace:
         """Remove what runs that have ended left here; without the right to look, there is nothing to remove."""
         labels = {LABEL: label_of(self.owner)}
         with suppress(KubernetesError):
-            for each in self.kube.find(NAMESPACES, labels):
-                if self._is_abandoned(each):
-                    self.report(f"removes the namespace {each['metadata']['name']} of a run that was killed")
-                    self.kube.delete(f"{NAMESPACES}/{each['metadata']['name']}")
+            for entry in self.kube.find(NAMESPACES, labels):
+                if self._is_abandoned(entry):
+                    self.report(f"removes the namespace {entry['metadata']['name']} of a run that was killed")
+                    self.kube.delete(f"{NAMESPACES}/{entry['metadata']['name']}")
         if namespace:
             self._remove(namespace, labels, abandoned=True)
 

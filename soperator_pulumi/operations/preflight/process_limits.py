@@ -49,7 +49,9 @@ def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[
 
 
 def _of_user(pods: PlannedPods) -> int:
-    texts = [str(text) for each in pods.containers for key in ("command", "args") for text in each.get(key) or []]
+    texts = [
+        str(text) for container in pods.containers for key in ("command", "args") for text in container.get(key) or []
+    ]
     return max((int(found[1]) for text in texts if (found := _OF_USER.fullmatch(text))), default=0)
 
 

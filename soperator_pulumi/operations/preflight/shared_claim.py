@@ -53,7 +53,9 @@ def storage_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence
     A claim that exists is mounted as it is. For a class, a claim of one GiB is made and deleted. A volume that was made
     beforehand is not: it binds to one claim, once.
     """
-    reference = next((each for each in planned.surroundings.references if each.path.startswith(_PATH)), None)
+    reference = next(
+        (reference for reference in planned.surroundings.references if reference.path.startswith(_PATH)), None
+    )
     if reference is None:
         return passed(
             CHECK, _PATH.rstrip("."), "the program itself makes the volume: it is probed when the jail is filled"
@@ -116,12 +118,12 @@ def shared_finding(
     if None in answers:
         text = f"{name}: two pods that mount the volume do not both run: {reason or 'one did not answer in time'}"
         return refused(CHECK, reference.path, text, f"a volume that many pods mount ({SHARED})", cure)
-    given = [each for each in answers if each is not None]
-    if errors := sorted({str(each["error"]) for each in given if each.get("error")}):
+    given = [answer for answer in answers if answer is not None]
+    if errors := sorted({str(entry["error"]) for entry in given if entry.get("error")}):
         text = f"{name}: root of a pod cannot write to the volume: {'; '.join(errors)}"
         cure = "Export it with no_root_squash, and mount it read-write."
         return refused(CHECK, reference.path, text, "a volume that root writes to", cure)
-    if not all(each.get("read") for each in given):
+    if not all(entry.get("read") for entry in given):
         text = f"{name}: a pod does not see what another one has written to the volume"
         return refused(CHECK, reference.path, text, "one file system for all pods", cure)
     if not across:
@@ -152,5 +154,9 @@ def _why_open(pod: Pod | None) -> str:
     if pod is None or pod.ended:
         return ""
     conditions = pod.body.get("status", {}).get("conditions") or []
-    waits = [str(each["message"]) for each in conditions if each.get("status") == "False" and each.get("message")]
+    waits = [
+        str(condition["message"])
+        for condition in conditions
+        if condition.get("status") == "False" and condition.get("message")
+    ]
     return waits[0] if waits else "it has not started in time"

@@ -129,7 +129,9 @@ def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | No
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",
     }
     for relation, path in kinds.items():
-        others = [each for each in kube.find(path, wanted.part_of) if _label(each, wanted.owner_label) != wanted.owner]
+        others = [
+            entry for entry in kube.find(path, wanted.part_of) if _label(entry, wanted.owner_label) != wanted.owner
+        ]
         if others:
             cluster = _label(others[0], "app.kubernetes.io/instance")
             owner = _label(others[0], wanted.owner_label)

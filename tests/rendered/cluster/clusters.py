@@ -75,7 +75,7 @@ def pod_of(deployment: Deployment, stateful_set: str) -> dict[str, Any]:
 def worker_pods(*changes: Mapping[str, object]) -> list[dict[str, Any]]:
     """Pods of node sets with these changes, all of one cluster: to deploy one for each takes longer."""
     names = [f"cpu{number}" for number in range(len(changes))]
-    node_sets = [a_node_set(name=name, **each) for name, each in zip(names, changes, strict=True)]
+    node_sets = [a_node_set(name=name, **change) for name, change in zip(names, changes, strict=True)]
     return [pod_of(a_deployment(node_sets=node_sets), f"hpc-{name}") for name in names]
 
 
@@ -95,15 +95,18 @@ def switch_pod(deployment: Deployment) -> dict[str, Any]:
 def all_pods(deployment: Deployment) -> dict[str, dict[str, Any]]:
     """The specifications of all pods of a cluster, by what they are for."""
     sets = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
-        for each in deployment.resources(":StatefulSet")
+        resource.inputs["metadata"]["name"]: resource.inputs["spec"]["template"]["spec"]
+        for resource in deployment.resources(":StatefulSet")
     }
     return {**sets, "populate": populate_pod(deployment), "switch": switch_pod(deployment)}
 
 
 def containers_of(pod: Mapping[str, Any]) -> dict[str, Any]:
     """All containers of a pod by their names."""
-    return {each["name"]: each for each in [*pod.get("initContainers", []), *pod["containers"]]}
+    return {
+        init_container["name"]: init_container
+        for init_container in [*pod.get("initContainers", []), *pod["containers"]]
+    }
 
 
 def mounts_of(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -77,8 +77,8 @@ def run(program: str, served_by: str = "program") -> Deployment:
 def states(deployment: Deployment) -> list[State]:
     """Return the resources as a state has them."""
     return [
-        State(urn(each), plain(each.inputs), each.request.protect, each.request.retainOnDelete)
-        for each in deployment.recorded
+        State(urn(resource), plain(resource.inputs), resource.request.protect, resource.request.retainOnDelete)
+        for resource in deployment.recorded
     ]
 
 
@@ -95,7 +95,7 @@ def former(resource: Recorded) -> list[str]:
 
 def read(version: str, program: str) -> list[State]:
     """Return the state that a release recorded."""
-    return [State(**each) for each in json.loads(_file(version, program).read_text())]
+    return [State(**load) for load in json.loads(_file(version, program).read_text())]
 
 
 def versions() -> Iterator[str]:
@@ -108,9 +108,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Secret):
         return dict.fromkeys(value.value, "a secret") if isinstance(value.value, Mapping) else "a secret"
     if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -129,7 +129,7 @@ def _record() -> None:
         if file.exists():
             sys.exit(f"{file}: recorded already. Raise the version first; delete the file only before its release.")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([vars(each) for each in states(run(program))], indent=1, sort_keys=True) + "\n")
+        file.write_text(json.dumps([vars(state) for state in states(run(program))], indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def pod(deployment: Deployment) -> dict[str, Any]:
 
 
 def names_before(deployment: Deployment, name: str, kind: str) -> set[str]:
-    return {each.name for each in deployment.waits_for(deployment.one(name, kind))}
+    return {wait.name for wait in deployment.waits_for(deployment.one(name, kind))}
 
 
 def test_slurmdbd_changes_between_the_two_changes_of_its_account(deployment: Deployment) -> None:
@@ -52,10 +52,12 @@ def test_one_dump_runs_at_a_time(deployment: Deployment) -> None:
 
 def test_a_dump_gets_its_password_as_a_file(deployment: Deployment) -> None:
     (container,) = pod(deployment)["containers"]
-    variables = {each["name"]: each["value"] for each in container["env"]}
+    variables = {item["name"]: item["value"] for item in container["env"]}
     assert variables.keys() == {"CLUSTER", "DATABASE_HOST", "DATABASE_NAME", "DATABASE_USER", "KEEP"}
     assert variables["KEEP"] == "3"
-    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "database-password"]
+    (mount,) = [
+        volume_mount for volume_mount in container["volumeMounts"] if volume_mount["name"] == "database-password"
+    ]
     assert mount == {"name": "database-password", "mountPath": "/etc/database-password", "readOnly": True}
 
 
@@ -87,7 +89,7 @@ def test_claims_that_are_given_free_leave_the_stack_and_stay_in_kubernetes() -> 
 
 def test_no_object_of_a_database_by_the_operator_has_a_name_of_the_clusters_own() -> None:
     own, by_operator = (
-        {each.inputs["metadata"]["name"] for each in deployment.recorded if "apiVersion" in each.inputs}
+        {resource.inputs["metadata"]["name"] for resource in deployment.recorded if "apiVersion" in resource.inputs}
         for deployment in (a_deployment(), a_deployment(accounting={"database": {"mariadb_operator": {}}}))
     )
     gone, made = own - by_operator, by_operator - own

@@ -26,10 +26,10 @@ def deployed(spec: ClusterSpec) -> Deployment:
 @settings(max_examples=SPECS)
 def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: ClusterSpec, series: int) -> None:
     deployment = deployed(spec)
-    names = [(each.type, each.name) for each in deployment.recorded]
+    names = [(resource.type, resource.name) for resource in deployment.recorded]
     assert len(names) == len(set(names)), "two resources of one name"
 
-    sets = {each.inputs["metadata"]["name"]: each for each in deployment.resources(":StatefulSet")}
+    sets = {resource.inputs["metadata"]["name"]: resource for resource in deployment.resources(":StatefulSet")}
     assert sets.keys() == {
         *("accounting", "admin", "controller", "database", "login"),
         *(node_set.name for node_set in spec.node_sets),
@@ -37,9 +37,9 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
     for node_set in spec.node_sets:
         assert sets[node_set.name].inputs["spec"]["replicas"] == node_set.replicas
 
-    for each in sets.values():
-        template = each.inputs["spec"]["template"]
-        selector = each.inputs["spec"]["selector"]["matchLabels"]
+    for resource in sets.values():
+        template = resource.inputs["spec"]["template"]
+        selector = resource.inputs["spec"]["selector"]["matchLabels"]
         assert selector.items() <= template["metadata"]["labels"].items(), "the selector finds its pods"
         volumes = [volume["name"] for volume in template["spec"]["volumes"]]
         assert len(volumes) == len(set(volumes))
@@ -50,9 +50,9 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
             paths = [mount["mountPath"] for mount in container["volumeMounts"]]
             assert len(paths) == len(set(paths)), "two volumes at one path"
 
-    for each in deployment.recorded:
-        if each.type.startswith("kubernetes:"):
-            labels = each.inputs["metadata"]["labels"]
+    for resource in deployment.recorded:
+        if resource.type.startswith("kubernetes:"):
+            labels = resource.inputs["metadata"]["labels"]
             assert OWNER_LABEL in labels
             assert all(len(value) <= MAX_LABEL for value in labels.values())
 
@@ -62,6 +62,6 @@ def test_any_valid_description_becomes_a_safe_and_complete_cluster(spec: Cluster
 @settings(max_examples=SPECS // 2)  # two deployments for each
 def test_the_same_description_gives_the_same_resources(spec: ClusterSpec, series: int) -> None:
     first, second = deployed(spec), deployed(spec)
-    assert {(each.type, each.name): each.inputs for each in first.recorded} == {
-        (each.type, each.name): each.inputs for each in second.recorded
+    assert {(resource.type, resource.name): resource.inputs for resource in first.recorded} == {
+        (resource.type, resource.name): resource.inputs for resource in second.recorded
     }

@@ -13,7 +13,7 @@ KUBECONFIG = "apiVersion: v1\nkind: Config\n"
 
 
 def names(deployment: Deployment) -> set[str]:
-    return {each.name for each in deployment.recorded}
+    return {resource.name for resource in deployment.recorded}
 
 
 def test_the_description_comes_as_a_mapping_as_keywords_or_as_both() -> None:
@@ -63,9 +63,9 @@ def test_a_kubeconfig_gives_the_cluster_a_provider_of_its_own() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=KUBECONFIG, context="west"), outputs=provided)
     provider = deployment.one("hpc-kubernetes")
     assert provider.inputs["context"] == "west"
-    for each in deployment.recorded:
-        if each.type.startswith("kubernetes:"):
-            assert "::hpc-kubernetes::" in each.request.provider, each.name
+    for resource in deployment.recorded:
+        if resource.type.startswith("kubernetes:"):
+            assert "::hpc-kubernetes::" in resource.request.provider, resource.name
 
 
 def test_another_address_of_the_same_kubernetes_makes_nothing_anew() -> None:
@@ -81,11 +81,11 @@ def test_another_address_of_the_same_kubernetes_makes_nothing_anew() -> None:
 
 def test_the_kubeconfig_is_secret_in_every_resource_of_ours() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=KUBECONFIG), outputs=provided)
-    dynamic = [each for each in deployment.recorded if each.type.startswith("pulumi-python:dynamic/")]
+    dynamic = [resource for resource in deployment.recorded if resource.type.startswith("pulumi-python:dynamic/")]
     assert dynamic
-    for each in dynamic:
-        assert each.inputs["kubeconfig"] == Secret(KUBECONFIG), each.name
-        assert "kubeconfig" in each.request.additionalSecretOutputs, each.name
+    for resource in dynamic:
+        assert resource.inputs["kubeconfig"] == Secret(KUBECONFIG), resource.name
+        assert "kubeconfig" in resource.request.additionalSecretOutputs, resource.name
 
 
 def test_an_explicit_provider_alone_is_refused_with_the_reason() -> None:

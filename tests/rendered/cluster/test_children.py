@@ -28,11 +28,11 @@ def resources_in(value: object) -> Iterator[pulumi.Resource]:
     if isinstance(value, pulumi.Resource):
         yield value
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from resources_in(each)
+        for item in value.values():
+            yield from resources_in(item)
     elif isinstance(value, tuple):
-        for each in value:
-            yield from resources_in(each)
+        for item in value:
+            yield from resources_in(item)
     elif is_dataclass(value):
         for field in fields(value):
             yield from resources_in(getattr(value, field.name))
@@ -51,7 +51,9 @@ def test_every_child_is_reached_by_declared_attributes() -> None:
     cluster, deployment = created(kubeconfig=KUBECONFIG)
     # What holds the random text of a key holds a secret that nothing but the key's Secret needs.
     of_children = [
-        each.type for each in deployment.recorded if each.name != "hpc" and ":RandomPassword" not in each.type
+        resource.type
+        for resource in deployment.recorded
+        if resource.name != "hpc" and ":RandomPassword" not in resource.type
     ]
     assert sorted(reached_from(cluster)) == sorted(of_children)
 
@@ -95,8 +97,8 @@ def test_everything_is_registered_before_the_outputs_of_its_component(monkeypatc
     register, outputs = pulumi.Resource.__init__, pulumi.ComponentResource.register_outputs
 
     def noting(self: pulumi.Resource, t: str, name: str, *args: Any, **kwargs: Any) -> None:
-        opts = kwargs.get("opts") or next((each for each in args if isinstance(each, pulumi.ResourceOptions)), None)
-        late.extend(name for each in finished if opts is not None and opts.parent is each)
+        opts = kwargs.get("opts") or next((arg for arg in args if isinstance(arg, pulumi.ResourceOptions)), None)
+        late.extend(name for resource in finished if opts is not None and opts.parent is resource)
         register(self, t, name, *args, **kwargs)
 
     def ended(self: pulumi.ComponentResource, values: Any) -> None:

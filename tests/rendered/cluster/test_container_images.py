@@ -52,5 +52,5 @@ def test_jobs_have_the_store_read_only_before_there_are_images() -> None:
 def test_without_containers_there_is_no_job_and_no_store() -> None:
     deployment = a_deployment()
 
-    assert not [each for each in deployment.recorded if "container-images" in each.name]
+    assert not [item for item in deployment.recorded if "container-images" in item.name]
     assert STORE not in mounts_of(containers_of(pod_of(deployment, "hpc-cpu"))["slurmd"])

@@ -62,11 +62,11 @@ def test_a_cluster_consists_of_exactly_these_resources() -> None:
 
 def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
     names = {
-        f"{each.type.rpartition(':')[2]}/{each.inputs['metadata']['name']}"
-        for each in a_deployment().recorded
-        if each.type.startswith("kubernetes:")
+        f"{resource.type.rpartition(':')[2]}/{resource.inputs['metadata']['name']}"
+        for resource in a_deployment().recorded
+        if resource.type.startswith("kubernetes:")
     }
-    names |= {f"ConfigMap/{each.inputs['name']}" for each in a_deployment().resources(":ConfigFiles")}
+    names |= {f"ConfigMap/{resource.inputs['name']}" for resource in a_deployment().resources(":ConfigFiles")}
     assert names == {
         "Namespace/hpc",
         "StatefulSet/controller",
@@ -100,16 +100,16 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
 def tree(recorded: tuple[Recorded, ...], width: int = 38) -> list[str]:
     """One line a resource, below its parent. The types stand in a column of their own."""
     children: dict[str, list[Recorded]] = {}
-    for each in recorded:
-        children.setdefault(each.parent, []).append(each)
+    for resource in recorded:
+        children.setdefault(resource.parent, []).append(resource)
 
     def lines(parent: str, depth: int) -> list[str]:
         found = []
-        for each in sorted(children.get(parent, []), key=lambda each: (each.name, each.type)):
-            options = " protect" * each.request.protect + " retain" * each.request.retainOnDelete
-            found.append(f"{'  ' * depth}{each.name}".ljust(width) + each.type + options)
-            if each.type.startswith("soperator-pulumi:"):
-                found += lines(each.name, depth + 1)
+        for resource in sorted(children.get(parent, []), key=lambda child: (child.name, child.type)):
+            options = " protect" * resource.request.protect + " retain" * resource.request.retainOnDelete
+            found.append(f"{'  ' * depth}{resource.name}".ljust(width) + resource.type + options)
+            if resource.type.startswith("soperator-pulumi:"):
+                found += lines(resource.name, depth + 1)
         return found
 
     return lines("", 0)

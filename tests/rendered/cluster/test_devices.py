@@ -24,7 +24,7 @@ def test_a_pod_requests_its_devices_and_no_more() -> None:
         "hugepages-2Mi": "4Gi",
     }
     assert resources["requests"] == resources["limits"], "Kubernetes takes no others, and the pod stays Guaranteed"
-    assert {name: each for name, each in resources["limits"].items() if name not in {"cpu", "memory"}} == devices
+    assert {name: limit for name, limit in resources["limits"].items() if name not in {"cpu", "memory"}} == devices
 
 
 def test_devices_are_beside_resources_of_the_users_own() -> None:
@@ -38,7 +38,9 @@ def test_devices_are_beside_resources_of_the_users_own() -> None:
 
 def test_only_slurmd_has_devices() -> None:
     pod = pod_of(a_deployment(node_sets=[a_node_set(gpus={"count": 8})]), "hpc-cpu")
-    having = {name for name, each in containers_of(pod).items() if "nvidia.com/gpu" in each["resources"]["limits"]}
+    having = {
+        name for name, container in containers_of(pod).items() if "nvidia.com/gpu" in container["resources"]["limits"]
+    }
     assert having == {"slurmd"}
 
 
@@ -70,9 +72,11 @@ def test_the_workers_of_a_node_set_alone_are_on_its_networks() -> None:
     networks = ["rail-0", "default/rail-1"]
     deployment = a_deployment(node_sets=[a_node_set(networks=networks), a_node_set(name="other")])
     named = {
-        each.name: each.inputs["spec"]["template"]["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks")
-        for each in deployment.recorded
-        if "template" in each.inputs.get("spec", {})
+        resource.name: resource.inputs["spec"]["template"]["metadata"]
+        .get("annotations", {})
+        .get("k8s.v1.cni.cncf.io/networks")
+        for resource in deployment.recorded
+        if "template" in resource.inputs.get("spec", {})
     }
     assert named.pop("hpc-cpu") == "rail-0,default/rail-1"
     assert {"hpc-other", "hpc-login", "hpc-controller"} <= named.keys()

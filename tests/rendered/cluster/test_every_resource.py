@@ -56,26 +56,30 @@ def deployment(request: pytest.FixtureRequest) -> Deployment:
 
 
 def kubernetes_objects(deployment: Deployment) -> list[Recorded]:
-    return [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
+    return [resource for resource in deployment.recorded if resource.type.startswith("kubernetes:")]
 
 
 def test_the_parent_chain_of_every_resource_ends_at_the_cluster(deployment: Deployment) -> None:
-    parents = {each.name: each.parent for each in deployment.recorded if each.type.startswith("soperator-pulumi:")}
-    for each in deployment.recorded:
-        if each.name == "hpc":
+    parents = {
+        resource.name: resource.parent
+        for resource in deployment.recorded
+        if resource.type.startswith("soperator-pulumi:")
+    }
+    for resource in deployment.recorded:
+        if resource.name == "hpc":
             continue
-        parent = each.parent
+        parent = resource.parent
         while parent != "hpc":
             parent = parents[parent]
 
 
 def test_no_two_resources_of_a_type_have_the_same_name(deployment: Deployment) -> None:
-    names = [(each.type, each.name) for each in deployment.recorded]
+    names = [(resource.type, resource.name) for resource in deployment.recorded]
     assert len(names) == len(set(names))
 
 
 def test_every_name_begins_with_that_of_the_component(deployment: Deployment) -> None:
-    assert all(each.name == "hpc" or each.name.startswith("hpc-") for each in deployment.recorded)
+    assert all(resource.name == "hpc" or resource.name.startswith("hpc-") for resource in deployment.recorded)
 
 
 def test_two_clusters_fit_into_one_program() -> None:
@@ -83,7 +87,7 @@ def test_two_clusters_fit_into_one_program() -> None:
         SlurmCluster("east", a_spec())
         SlurmCluster("west", a_spec())
 
-    names = [(each.type, each.name) for each in deploy(program, outputs=provided).recorded]
+    names = [(resource.type, resource.name) for resource in deploy(program, outputs=provided).recorded]
     assert len(names) == len(set(names))
 
 
@@ -98,31 +102,31 @@ def test_two_clusters_of_one_name_do_not_fit_into_one_program() -> None:
 
 def test_every_object_stands_in_the_namespace(deployment: Deployment) -> None:
     expected = deployment.one("hpc-prerequisites").inputs["namespace"]
-    for each in kubernetes_objects(deployment):
-        if not each.type.endswith(":Namespace"):
-            assert each.inputs["metadata"]["namespace"] == expected, each.name
+    for kubernetes_object in kubernetes_objects(deployment):
+        if not kubernetes_object.type.endswith(":Namespace"):
+            assert kubernetes_object.inputs["metadata"]["namespace"] == expected, kubernetes_object.name
 
 
 def test_every_object_says_whose_it_is(deployment: Deployment) -> None:
-    for each in kubernetes_objects(deployment):
-        labels = each.inputs["metadata"]["labels"]
-        assert labels["app.kubernetes.io/part-of"] == "soperator-pulumi", each.name
-        assert labels["app.kubernetes.io/instance"] == "hpc", each.name
-        assert labels[OWNER_LABEL] == "project.test.hpc", each.name
+    for kubernetes_object in kubernetes_objects(deployment):
+        labels = kubernetes_object.inputs["metadata"]["labels"]
+        assert labels["app.kubernetes.io/part-of"] == "soperator-pulumi", kubernetes_object.name
+        assert labels["app.kubernetes.io/instance"] == "hpc", kubernetes_object.name
+        assert labels[OWNER_LABEL] == "project.test.hpc", kubernetes_object.name
 
 
 def test_config_maps_carry_the_same_labels_as_other_objects(deployment: Deployment) -> None:
-    for each in deployment.resources(":ConfigFiles"):
-        assert each.inputs["labels"][OWNER_LABEL] == "project.test.hpc"
-        assert each.inputs["labels"]["app.kubernetes.io/instance"] == "hpc"
+    for resource in deployment.resources(":ConfigFiles"):
+        assert resource.inputs["labels"][OWNER_LABEL] == "project.test.hpc"
+        assert resource.inputs["labels"]["app.kubernetes.io/instance"] == "hpc"
 
 
 def test_labels_and_annotations_of_the_spec_reach_objects_and_pods() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", SPECS["labels and annotations"]), outputs=provided)
-    for each in kubernetes_objects(deployment):
-        metadata = each.inputs["metadata"]
-        assert metadata["labels"]["team"] == "hpc", each.name
-        assert metadata["annotations"]["example.com/cost"] == "42", each.name
+    for kubernetes_object in kubernetes_objects(deployment):
+        metadata = kubernetes_object.inputs["metadata"]
+        assert metadata["labels"]["team"] == "hpc", kubernetes_object.name
+        assert metadata["annotations"]["example.com/cost"] == "42", kubernetes_object.name
     for name in PODS:
         template = deployment.one(name, "StatefulSet").inputs["spec"]["template"]
         assert template["metadata"]["labels"]["team"] == "hpc"
@@ -130,15 +134,15 @@ def test_labels_and_annotations_of_the_spec_reach_objects_and_pods() -> None:
 
 
 def test_no_object_has_an_empty_map_that_kubernetes_would_forget(deployment: Deployment) -> None:
-    for each in kubernetes_objects(deployment):
-        assert each.inputs["metadata"].get("annotations") != {}, each.name
+    for kubernetes_object in kubernetes_objects(deployment):
+        assert kubernetes_object.inputs["metadata"].get("annotations") != {}, kubernetes_object.name
 
 
 def test_the_prerequisites_are_checked_before_anything_else_is_registered(deployment: Deployment) -> None:
-    assert [each.name for each in deployment.recorded[:2]] == ["hpc", "hpc-prerequisites"]
-    for each in deployment.recorded[2:]:
-        if not each.type.startswith("soperator-pulumi:"):
-            assert "hpc-prerequisites" in {waited.name for waited in deployment.waits_for(each)}, each.name
+    assert [resource.name for resource in deployment.recorded[:2]] == ["hpc", "hpc-prerequisites"]
+    for resource in deployment.recorded[2:]:
+        if not resource.type.startswith("soperator-pulumi:"):
+            assert "hpc-prerequisites" in {waited.name for waited in deployment.waits_for(resource)}, resource.name
 
 
 def test_pods_list_few_of_the_resources_that_they_wait_for(deployment: Deployment) -> None:
@@ -150,22 +154,22 @@ def test_pods_list_few_of_the_resources_that_they_wait_for(deployment: Deploymen
 
 
 def test_secrets_are_marked_as_secret(deployment: Deployment) -> None:
-    for each in deployment.resources(":Secret"):
-        data = each.inputs["data"]
-        assert isinstance(data, Secret) or all(isinstance(value, Secret) for value in data.values()), each.name
+    for resource in deployment.resources(":Secret"):
+        data = resource.inputs["data"]
+        assert isinstance(data, Secret) or all(isinstance(value, Secret) for value in data.values()), resource.name
 
 
 def test_nothing_but_secrets_holds_a_secret_value(deployment: Deployment) -> None:
     def holds_secret(value: object) -> bool:
         if isinstance(value, dict):
-            return any(holds_secret(each) for each in value.values())
+            return any(holds_secret(item) for item in value.values())
         if isinstance(value, list):
-            return any(holds_secret(each) for each in value)
+            return any(holds_secret(item) for item in value)
         return isinstance(value, Secret)
 
-    for each in deployment.recorded:
-        if not each.type.endswith(":Secret"):
-            assert not holds_secret(dict(each.inputs)), each.name
+    for resource in deployment.recorded:
+        if not resource.type.endswith(":Secret"):
+            assert not holds_secret(dict(resource.inputs)), resource.name
 
 
 def test_no_container_is_privileged_or_can_become_so(deployment: Deployment) -> None:
@@ -208,8 +212,8 @@ def test_every_mount_has_its_volume_and_a_path_of_its_own(deployment: Deployment
 def test_only_the_pods_of_slurm_are_found_by_the_name_of_a_node(deployment: Deployment) -> None:
     service = deployment.one("hpc-nodes", "Service").inputs["spec"]["selector"]
     templates = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["metadata"]["labels"]
-        for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]
+        resource.inputs["metadata"]["name"]: resource.inputs["spec"]["template"]["metadata"]["labels"]
+        for resource in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]
     }
     slurm = templates.keys() - {"admin", deployment.resources(":Job")[0].inputs["metadata"]["name"]}
     templates["switch"] = deployment.one("hpc-active-tree").inputs["template"]["metadata"]["labels"]
@@ -232,6 +236,6 @@ def test_pods_search_the_domain_of_their_kubernetes_cluster() -> None:
 
 def test_no_node_set_may_have_the_name_of_a_stateful_set_of_the_clusters_own() -> None:
     whole = a_deployment(accounting={}, rest={}, metrics={})
-    own = {each.inputs["metadata"]["name"] for each in whole.resources(":StatefulSet")} - {"cpu"}
+    own = {resource.inputs["metadata"]["name"] for resource in whole.resources(":StatefulSet")} - {"cpu"}
     assert {"accounting", "database", "metrics", "rest"} <= own
     assert own <= RESERVED.keys()

@@ -99,7 +99,7 @@ def test_accepted_findings_of_the_storage_reach_the_job_with_their_reasons() -> 
 
 
 def test_a_job_that_was_refused_is_not_tried_again_and_a_disrupted_one_is_not_counted() -> None:
-    (job,) = (each.inputs["spec"] for each in a_deployment().resources(":Job"))
+    (job,) = (resource.inputs["spec"] for resource in a_deployment().resources(":Job"))
     assert job["template"]["spec"]["restartPolicy"] == "Never"
     assert job["podFailurePolicy"]["rules"] == [
         {"action": "FailJob", "onExitCodes": {"containerName": "populate", "operator": "In", "values": [78]}},

@@ -23,7 +23,7 @@ def test_the_files_of_hooks_are_in_the_config_map_of_the_health_checks() -> None
     hooks = {"epilog": {"note": {"script": "true\n"}}}
     files = a_deployment(hooks=hooks).one("hpc-health").inputs["files"]
 
-    assert [each["name"] for each in json.loads(files["job_hooks.json"])["epilog"]] == ["note", "processes_ended"]
+    assert [item["name"] for item in json.loads(files["job_hooks.json"])["epilog"]] == ["note", "processes_ended"]
     assert files["epilog-note.sh"] == "true\n"
     assert "cpu.json" in files
     assert "job_hooks.json" not in a_deployment().one("hpc-health").inputs["files"]
@@ -43,7 +43,7 @@ def test_no_job_sees_the_directory_of_dcgm_exporter() -> None:
     )
 
     assert f"volume={layout.GPU_JOBS}" in slurmd["command"]
-    assert not [each for each in slurmd["command"] if each.startswith(("bind=", "own=")) and layout.GPU_JOBS in each]
+    assert not [item for item in slurmd["command"] if item.startswith(("bind=", "own=")) and layout.GPU_JOBS in item]
 
 
 def test_hooks_of_ours_change_no_pod_of_a_cluster_that_has_none() -> None:

@@ -8,7 +8,11 @@ from tests.rendered.cluster.clusters import a_deployment, all_pods
 
 def one(deployment: Deployment, name: str) -> Recorded:
     """The object of this logical name: a component may have the same one."""
-    return next(each for each in deployment.resources() if each.name == name and each.type.startswith("kubernetes:"))
+    return next(
+        resource
+        for resource in deployment.resources()
+        if resource.name == name and resource.type.startswith("kubernetes:")
+    )
 
 
 KEPT = ("hpc-namespace", "hpc-jail", "hpc-slurmctld-state")
@@ -24,7 +28,11 @@ def test_claims_and_their_namespace_are_protected_and_kept_unless_the_spec_says_
 
 
 def test_nothing_else_is_protected() -> None:
-    protected = {each.name for each in a_deployment().recorded if each.request.protect or each.request.retainOnDelete}
+    protected = {
+        resource.name
+        for resource in a_deployment().recorded
+        if resource.request.protect or resource.request.retainOnDelete
+    }
     assert protected == set(KEPT)
 
 
@@ -75,5 +83,5 @@ def test_a_namespace_that_exists_is_not_made() -> None:
 
 
 def test_claims_are_not_part_of_any_stateful_set() -> None:
-    for each in a_deployment().resources(":StatefulSet"):
-        assert "volumeClaimTemplates" not in each.inputs["spec"]
+    for resource in a_deployment().resources(":StatefulSet"):
+        assert "volumeClaimTemplates" not in resource.inputs["spec"]

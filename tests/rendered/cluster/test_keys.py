@@ -15,13 +15,13 @@ REST: dict[str, Any] = {"rest": {}, "accounting": {}}
 
 
 def generated(**overrides: Any) -> dict[str, Recorded]:
-    return {each.name: each for each in a_deployment(**overrides).resources(":RandomPassword")}
+    return {resource.name: resource for resource in a_deployment(**overrides).resources(":RandomPassword")}
 
 
 def test_no_generated_value_is_the_id_of_its_resource() -> None:
-    types = [each.type for each in a_deployment(**REST).recorded]
+    types = [resource.type for resource in a_deployment(**REST).recorded]
 
-    assert [each for each in types if IDS_SHOW_VALUES.match(each)] == []
+    assert [type_ for type_ in types if IDS_SHOW_VALUES.match(type_)] == []
     assert {"hpc-munge-key", "hpc-ssh-host-key", "hpc-jwt-key"} <= generated(**REST).keys()
 
 
@@ -35,8 +35,8 @@ def test_the_value_of_a_generated_key_is_secret_in_its_secret(name: str) -> None
 def test_the_fingerprints_of_keys_are_short_and_no_secrets() -> None:
     keys = a_deployment(**REST).one("hpc-keys-in-use").inputs["keys"]
 
-    assert [each["kind"] for each in keys] == ["munge key", "ssh host key", "key that signs tokens"]
-    assert all(re.fullmatch("[0-9a-f]{12}", each["fingerprint"]) for each in keys)
+    assert [key["kind"] for key in keys] == ["munge key", "ssh host key", "key that signs tokens"]
+    assert all(re.fullmatch("[0-9a-f]{12}", key["fingerprint"]) for key in keys)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_pods_start_after_new_keys_are_in_use_in_those_that_run() -> None:
 
     for name in ("controller", "accounting", "login", "cpu", "rest"):
         before = deployment.waits_for(deployment.one(f"hpc-{name}", "StatefulSet"))
-        assert "hpc-keys-in-use" in {each.name for each in before}, name
+        assert "hpc-keys-in-use" in {resource.name for resource in before}, name
 
 
 def test_the_users_own_key_of_tokens_is_read_again_for_another_version_alone() -> None:
     keys = a_deployment(**{**REST, "secrets": {"jwt_key": {"secret": "ours"}}}).one("hpc-keys-in-use").inputs["keys"]
 
-    assert [each["kind"] for each in keys] == ["munge key", "ssh host key"]
+    assert [key["kind"] for key in keys] == ["munge key", "ssh host key"]

@@ -26,16 +26,16 @@ def test_what_a_cluster_depends_on_all_of_its_resources_depend_on(given: Callabl
         SlurmCluster("hpc", a_spec(), options, kubeconfig=KUBECONFIG)
 
     deployment = deploy(program, outputs=provided)
-    others = [each for each in deployment.recorded if each.name != "node-pool"]
+    others = [resource for resource in deployment.recorded if resource.name != "node-pool"]
     assert len(others) > 30
-    for each in others:
-        assert any(urn.endswith("::node-pool") for urn in each.request.dependencies), each.name
+    for other in others:
+        assert any(urn.endswith("::node-pool") for urn in other.request.dependencies), other.name
 
 
 def kept(deployment: Deployment) -> set[str]:
     """Names of what a destroy that excludes what is protected leaves: all that it needs, parents among it."""
-    protected = [each for each in deployment.recorded if each.request.protect]
-    return {each.name for one in protected for each in [one, *deployment.waits_for(one)]}
+    protected = [resource for resource in deployment.recorded if resource.request.protect]
+    return {resource.name for one in protected for resource in [one, *deployment.waits_for(one)]}
 
 
 def test_what_a_destroy_keeps_needs_no_more_than_its_namespace() -> None:
@@ -47,8 +47,8 @@ def test_what_a_destroy_keeps_needs_no_more_than_its_namespace() -> None:
 def test_the_network_is_closed_before_a_pod_of_the_jail_is_there() -> None:
     deployment = a_deployment()
     (job,) = deployment.resources(":Job")
-    waits = {each.name for each in deployment.waits_for(job)}
-    assert {each.name for each in deployment.resources(":NetworkPolicy")} <= waits
+    waits = {wait.name for wait in deployment.waits_for(job)}
+    assert {resource.name for resource in deployment.resources(":NetworkPolicy")} <= waits
 
 
 def depends_by(resource: Recorded, key: str) -> list[str]:
@@ -63,7 +63,7 @@ def test_pulumi_asks_a_gate_before_it_replaces_a_stateful_set_or_the_namespace()
 
 def test_a_kubeconfig_is_secret_wherever_it_is_given_to() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=KUBECONFIG, context="west"), outputs=provided)
-    holders = [each for each in deployment.recorded if each.inputs.get("kubeconfig") is not None]
-    assert {each.type for each in holders} > {"pulumi:providers:kubernetes"}
-    for each in holders:
-        assert isinstance(each.inputs["kubeconfig"], Secret), each.name
+    holders = [resource for resource in deployment.recorded if resource.inputs.get("kubeconfig") is not None]
+    assert {holder.type for holder in holders} > {"pulumi:providers:kubernetes"}
+    for holder in holders:
+        assert isinstance(holder.inputs["kubeconfig"], Secret), holder.name

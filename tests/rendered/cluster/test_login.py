@@ -78,13 +78,13 @@ def test_an_own_host_key_is_mounted_and_its_public_half_comes_from_the_cluster()
     volumes = deployment.one("hpc-login", "StatefulSet").inputs["spec"]["template"]["spec"]["volumes"]
     secret = next(volume["secret"] for volume in volumes if volume["name"] == "ssh-host-key")
     assert (secret["secretName"], secret["items"]) == ("ours", [{"key": "id", "path": "ssh_host_ed25519_key"}])
-    assert [each.name for each in deployment.resources(":RandomPassword")] == ["hpc-munge-key"]
+    assert [resource.name for resource in deployment.resources(":RandomPassword")] == ["hpc-munge-key"]
 
 
 def test_an_own_munge_key_is_mounted_and_none_is_made() -> None:
     deployment = exported(a_spec(secrets={"munge_key": {"secret": "ours"}}))
-    assert [each.name for each in deployment.resources(":RandomPassword")] == ["hpc-ssh-host-key"]
-    assert [each.name for each in deployment.resources(":Secret")] == ["hpc-ssh-host-key-secret"]
+    assert [resource.name for resource in deployment.resources(":RandomPassword")] == ["hpc-ssh-host-key"]
+    assert [resource.name for resource in deployment.resources(":Secret")] == ["hpc-ssh-host-key-secret"]
 
 
 def test_a_service_without_pods_is_not_waited_for() -> None:

@@ -30,12 +30,12 @@ def pod(deployment: Deployment) -> dict[str, Any]:
 
 
 def test_a_cluster_without_long_checks_has_none_of_their_objects() -> None:
-    names = [each.name for each in a_deployment().resources()]
+    names = [resource.name for resource in a_deployment().resources()]
     assert not [name for name in names if "health-checks" in name]
 
 
 def test_each_check_that_is_on_has_a_cron_job(deployment: Deployment) -> None:
-    jobs = [each.name for each in deployment.resources(":CronJob")]
+    jobs = [resource.name for resource in deployment.resources(":CronJob")]
     assert jobs == [RING]
     assert deployment.one(RING, "CronJob").inputs["metadata"]["name"] == "health-ring-bandwidth"
 
@@ -61,7 +61,11 @@ def test_a_run_has_no_token_and_one_right(deployment: Deployment) -> None:
 
 def test_a_run_sees_the_homes_and_no_tree(deployment: Deployment) -> None:
     (container,) = pod(deployment)["containers"]
-    claims = {each["mountPath"]: each.get("subPath") for each in container["volumeMounts"] if each["name"] == "jail"}
+    claims = {
+        volume_mount["mountPath"]: volume_mount.get("subPath")
+        for volume_mount in container["volumeMounts"]
+        if volume_mount["name"] == "jail"
+    }
     assert claims == {"/home": "home"}
 
 
@@ -71,9 +75,9 @@ def test_homes_on_a_volume_of_their_own_have_the_reports() -> None:
         jail={"submounts": [{"path": "/home", "existing_claim": "homes"}]},
     )
     claims = [
-        each["persistentVolumeClaim"]["claimName"]
-        for each in pod(deployment)["volumes"]
-        if each.get("persistentVolumeClaim")
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in pod(deployment)["volumes"]
+        if volume.get("persistentVolumeClaim")
     ]
     assert claims == ["homes"]
 
@@ -92,7 +96,7 @@ def test_runs_reach_slurmctld_alone(deployment: Deployment) -> None:
     assert rules[0]["ports"] == [{"protocol": "TCP", "port": 6817}]
     assert {port["port"] for port in rules[1]["ports"]} == set(egress_ports.DNS_PORTS)
     controller = deployment.one("hpc-network-controller", "NetworkPolicy").inputs["spec"]["ingress"][0]["from"]
-    assert "health-checks" in [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in controller]
+    assert "health-checks" in [item["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for item in controller]
 
 
 def test_the_user_of_the_jobs_is_known_only_with_long_checks(deployment: Deployment) -> None:

@@ -20,7 +20,7 @@ def ingress(deployment: Deployment, component: str) -> list[dict[str, Any]]:
 
 
 def test_a_cluster_without_metrics_has_no_exporter() -> None:
-    assert not [each for each in a_deployment().resources() if "metrics" in each.name]
+    assert not [resource for resource in a_deployment().resources() if "metrics" in resource.name]
 
 
 def test_prometheus_finds_the_pod_by_its_annotations() -> None:
@@ -37,7 +37,7 @@ def test_the_exporter_runs_as_a_user_without_rights_or_keys() -> None:
     assert exporter["securityContext"]["runAsUser"] == 64035
     assert exporter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert not pod["automountServiceAccountToken"]
-    assert {each["mountPath"] for each in exporter["volumeMounts"]} == {
+    assert {volume_mount["mountPath"] for volume_mount in exporter["volumeMounts"]} == {
         *("/etc/slurm", "/run/munge", "/tmp", "/var/lib/extrausers")
     }
 
@@ -46,7 +46,9 @@ def test_the_exporter_reads_the_reports_of_long_checks_and_nothing_else_of_the_h
     pod = pod_of(a_deployment(metrics={}, health={"long_checks": {"memory_bandwidth": {}}}), "hpc-metrics")
 
     (exporter,) = pod["containers"]
-    (reports,) = [each for each in exporter["volumeMounts"] if each["mountPath"] == "/run/long-checks"]
+    (reports,) = [
+        volume_mount for volume_mount in exporter["volumeMounts"] if volume_mount["mountPath"] == "/run/long-checks"
+    ]
     assert (reports["subPath"], reports["readOnly"]) == ("home/soperator-health/reports", True)
     assert exporter["command"][-2:] == ["--long-checks", "/run/long-checks"]
 
@@ -54,7 +56,7 @@ def test_the_exporter_reads_the_reports_of_long_checks_and_nothing_else_of_the_h
 def test_the_named_namespaces_alone_read_the_metrics() -> None:
     (rule,) = ingress(with_metrics(allowed_namespaces=["prometheus"]), "metrics")
 
-    assert [each["namespaceSelector"]["matchLabels"] for each in rule["from"]] == [
+    assert [item["namespaceSelector"]["matchLabels"] for item in rule["from"]] == [
         {"kubernetes.io/metadata.name": "prometheus"}
     ]
     assert ingress(with_metrics(allowed_namespaces=[]), "metrics") == []
@@ -63,7 +65,7 @@ def test_the_named_namespaces_alone_read_the_metrics() -> None:
 def test_the_exporter_reaches_slurmctld() -> None:
     (rule,) = ingress(with_metrics(), "controller")
 
-    components = {each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in rule["from"]}
+    components = {item["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for item in rule["from"]}
     assert components == {"controller", "login", "worker", "metrics"}
 
 
@@ -78,7 +80,7 @@ def test_a_pod_monitor_selects_the_pod_and_names_the_cluster() -> None:
 def test_without_events_the_pod_has_no_account_and_no_way_to_kubernetes() -> None:
     deployment = with_metrics()
 
-    assert not [each for each in deployment.resources() if each.type.startswith("kubernetes:rbac")]
+    assert not [resource for resource in deployment.resources() if resource.type.startswith("kubernetes:rbac")]
     assert pod_of(deployment, "hpc-metrics").get("serviceAccountName") is None
     assert "ipBlock" not in str(deployment.one("hpc-network-metrics").inputs)
 
@@ -111,7 +113,7 @@ def test_conditions_of_machines_come_with_two_rights_on_all_machines_and_one_in_
     assert (
         binding.inputs["roleRef"]["name"] == cluster_role.inputs["metadata"]["name"] == f"{namespace}-metrics-exporter"
     )
-    assert [each["namespace"] for each in binding.inputs["subjects"]] == [namespace]
+    assert [subject["namespace"] for subject in binding.inputs["subjects"]] == [namespace]
     (exporter,) = pod_of(deployment, "hpc-metrics")["containers"]
     assert "--node-conditions" in exporter["command"]
     assert "--events" not in exporter["command"]
@@ -122,7 +124,9 @@ def test_the_token_is_in_the_exporter_s_container_alone() -> None:
 
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("metrics-exporter", False)
     having = [
-        name for name, each in containers_of(pod).items() if any(m["name"] == "account" for m in each["volumeMounts"])
+        name
+        for name, container in containers_of(pod).items()
+        if any(m["name"] == "account" for m in container["volumeMounts"])
     ]
     assert having == ["exporter"]
 

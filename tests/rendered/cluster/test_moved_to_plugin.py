@@ -41,11 +41,11 @@ def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 def continued(program: str, before: ServedBy, after: ServedBy) -> list[tuple[Recorded, Recorded]]:
     """Return the resources before the move, each with the one that continues it."""
     found = {
-        urn: each
-        for each in run(program, after).recorded
-        for urn in [recorded_states.urn(each), *recorded_states.former(each)]
+        urn: resource
+        for resource in run(program, after).recorded
+        for urn in [recorded_states.urn(resource), *recorded_states.former(resource)]
     }
-    return [(each, found[recorded_states.urn(each)]) for each in run(program, before).recorded]
+    return [(resource, found[recorded_states.urn(resource)]) for resource in run(program, before).recorded]
 
 
 @pytest.mark.parametrize(("program", "before", "after"), MOVES)

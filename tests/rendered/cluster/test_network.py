@@ -120,9 +120,11 @@ def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() 
 def outgoing(deployment: Deployment) -> dict[str, Any]:
     """Ways out of the pods of each component with limits."""
     return {
-        each.inputs["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: each.inputs["spec"]["egress"]
-        for each in deployment.resources(":NetworkPolicy")
-        if "Egress" in each.inputs["spec"]["policyTypes"]
+        resource.inputs["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: resource.inputs["spec"][
+            "egress"
+        ]
+        for resource in deployment.resources(":NetworkPolicy")
+        if "Egress" in resource.inputs["spec"]["policyTypes"]
     }
 
 
@@ -173,7 +175,7 @@ def test_egress_is_narrowed_to_what_the_spec_names() -> None:
 
 def test_without_any_egress_there_is_no_rule_which_would_allow_everything() -> None:
     found = outgoing(a_deployment(network={"egress": []}))
-    assert [len(found[each]) for each in ("login", "worker", "admin")] == [2, 2, 1]
+    assert [len(found[text]) for text in ("login", "worker", "admin")] == [2, 2, 1]
 
 
 def test_without_closed_ports_no_range_of_ports_is_needed() -> None:
@@ -184,7 +186,7 @@ def test_the_policy_of_populate_is_changed_and_not_deleted_when_the_kind_of_sour
     """Pulumi deletes last: one that forbids everything would be in force while the Job of the tarball waits."""
     tarball = {"url": "https://example.org/root.tar.zst", "sha256": "0" * 64}
     names = [
-        {each.name for each in a_deployment(**described).resources(":NetworkPolicy")}
+        {resource.name for resource in a_deployment(**described).resources(":NetworkPolicy")}
         for described in ({}, {"jail": {"source": {"tarball": tarball}}})
     ]
 
@@ -193,13 +195,13 @@ def test_the_policy_of_populate_is_changed_and_not_deleted_when_the_kind_of_sour
 
 def test_no_policy_is_registered_after_the_pods_that_it_protects() -> None:
     deployment = a_deployment()
-    for each in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]:
-        before = {waited.name for waited in deployment.waits_for(each)}
+    for resource in [*deployment.resources(":StatefulSet"), *deployment.resources(":Job")]:
+        before = {waited.name for waited in deployment.waits_for(resource)}
         assert {policy.name for policy in deployment.resources(":NetworkPolicy")} <= before
 
 
 def test_every_eviction_of_workers_and_the_controller_is_refused() -> None:
-    budgets = {each.name: each.inputs["spec"] for each in a_deployment().resources(":PodDisruptionBudget")}
+    budgets = {resource.name: resource.inputs["spec"] for resource in a_deployment().resources(":PodDisruptionBudget")}
     assert {name: spec["maxUnavailable"] for name, spec in budgets.items()} == {
         "hpc-controller-disruption": 0,
         "hpc-cpu-disruption": 0,

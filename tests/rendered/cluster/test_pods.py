@@ -46,7 +46,7 @@ def test_every_container_has_the_capabilities_that_were_measured_and_no_others()
 
 
 def test_a_workers_pod_is_the_same_with_and_without_constrained_jobs_so_that_it_bears_a_change_of_the_setting() -> None:
-    constrained, free = (pod_of(a_deployment(slurm={"constrain": each}), "hpc-cpu") for each in ("cgroup", "none"))
+    constrained, free = (pod_of(a_deployment(slurm={"constrain": text}), "hpc-cpu") for text in ("cgroup", "none"))
     assert constrained == free
 
 
@@ -144,7 +144,8 @@ def quality_of_service(pod: dict[str, Any]) -> str:
     """The class as Kubernetes computes it."""
     resources = [container["resources"] for container in containers_of(pod).values()]
     equal = all(
-        each.get("limits", {}).keys() == {"cpu", "memory"} and each["requests"] == each["limits"] for each in resources
+        resource.get("limits", {}).keys() == {"cpu", "memory"} and resource["requests"] == resource["limits"]
+        for resource in resources
     )
     return "Guaranteed" if equal else "Burstable"
 

@@ -39,9 +39,9 @@ _MAY_BE_REPLACED = ("TreePopulated", "Job")
 def today(program: str) -> dict[str, Recorded]:
     """Return the resources of today by each URN that they continue."""
     found: dict[str, Recorded] = {}
-    for each in recorded_states.run(program).recorded:
-        for urn in [recorded_states.urn(each), *recorded_states.former(each)]:
-            found[urn] = each
+    for resource in recorded_states.run(program).recorded:
+        for urn in [recorded_states.urn(resource), *recorded_states.former(resource)]:
+            found[urn] = resource
     return found
 
 
@@ -93,7 +93,7 @@ def test_the_states_of_this_release_are_recorded() -> None:
 def test_what_holds_data_or_jobs_is_continued_under_its_name_or_an_alias(version: str, program: str) -> None:
     states = recorded_states.read(version, program)
     assert len(states) > 40
-    gone = [each.urn for each in states if each.urn not in today(program) and not each.type.endswith(_MAY_GO)]
+    gone = [state.urn for state in states if state.urn not in today(program) and not state.type.endswith(_MAY_GO)]
     assert not gone
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_replaced(version: str, program: str) -> None:
 
 @pytest.mark.parametrize(("version", "program"), RECORDED)
 def test_no_node_set_is_another_one_that_would_be_drained_or_refused(version: str, program: str) -> None:
-    drains = [each for each in recorded_states.read(version, program) if each.type.endswith(":NodeDrain")]
+    drains = [state for state in recorded_states.read(version, program) if state.type.endswith(":NodeDrain")]
     assert drains
     for before in drains:
         for key in ("identity", "owner"):
@@ -128,11 +128,11 @@ def test_data_stays_protected(version: str, program: str) -> None:
 
 @pytest.mark.parametrize(("version", "program"), RECORDED)
 def test_each_provider_of_a_state_is_still_found_by_module_and_class(version: str, program: str) -> None:
-    stored = [each for each in recorded_states.read(version, program) if "__provider" in each.inputs]
-    assert len({each.type for each in stored}) >= 9
-    for each in stored:
-        kind = each.type.rpartition(":")[2]
-        assert type(provider_of(each.inputs)).__name__ == f"{kind}Provider"
+    stored = [state for state in recorded_states.read(version, program) if "__provider" in state.inputs]
+    assert len({state.type for state in stored}) >= 9
+    for state in stored:
+        kind = state.type.rpartition(":")[2]
+        assert type(provider_of(state.inputs)).__name__ == f"{kind}Provider"
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_each_provider_of_a_state_is_still_found_by_module_and_class(version: st
     ],
 )
 def test_a_state_that_would_be_replaced_is_found(kind: str, change: dict[str, Any]) -> None:
-    version, program = next(each for each in RECORDED if each[1] == "imported_component")
-    before = next(each for each in recorded_states.read(version, program) if each.type.endswith(kind))
+    version, program = next(row for row in RECORDED if row[1] == "imported_component")
+    before = next(state for state in recorded_states.read(version, program) if state.type.endswith(kind))
     inputs = {**before.inputs}
     for key, value in change.items():
         inputs[key] = {**inputs[key], **value} if isinstance(value, dict) else value

@@ -21,8 +21,8 @@ TYPE = "soperator-pulumi:index:RulesAndDashboards"
 def monitored(**metrics: Any) -> list[dict[str, Any]]:
     """Return the objects of a cluster's rules and dashboards."""
     recorded = a_deployment(metrics=metrics, namespace="research").recorded
-    names = {each.name for each in recorded if each.type == TYPE}
-    return [{"type": each.type, **each.inputs} for each in recorded if each.parent in names]
+    names = {resource.name for resource in recorded if resource.type == TYPE}
+    return [{"type": resource.type, **resource.inputs} for resource in recorded if resource.parent in names]
 
 
 def test_a_cluster_has_neither_unless_it_asks() -> None:
@@ -34,10 +34,10 @@ def test_alerts_are_one_prometheus_rule_for_the_cluster_s_namespace() -> None:
     (rule,) = monitored(alerts={})
     assert (rule["kind"], rule["apiVersion"]) == ("PrometheusRule", "monitoring.coreos.com/v1")
     assert (rule["metadata"]["name"], rule["metadata"]["namespace"]) == ("slurm-rules", "research")
-    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
-    assert {each["alert"] for each in rules if "alert" in each} == {each.name for each in ALERTS}
-    assert all('namespace="research"' in each["expr"] for each in rules)
-    assert not any("runbook_url" in each.get("annotations", {}) for each in rules)
+    rules = [item for group in rule["spec"]["groups"] for item in group["rules"]]
+    assert {rule["alert"] for rule in rules if "alert" in rule} == {alert.name for alert in ALERTS}
+    assert all('namespace="research"' in rule["expr"] for rule in rules)
+    assert not any("runbook_url" in rule.get("annotations", {}) for rule in rules)
 
 
 def test_a_prometheus_that_takes_certain_labels_finds_the_rules_and_people_their_runbooks() -> None:
@@ -51,12 +51,12 @@ def test_a_prometheus_that_takes_certain_labels_finds_the_rules_and_people_their
 def test_dashboards_are_where_the_sidecar_of_our_monitoring_looks() -> None:
     values = kube_prometheus_stack_values(KubePrometheusStackSpec())["grafana"]["sidecar"]["dashboards"]
     found = monitored(dashboards=True)
-    assert {each["metadata"]["name"] for each in found} == {f"dashboard-{each.uid}" for each in DASHBOARDS}
-    for each in found:
-        assert each["metadata"]["labels"]["grafana_dashboard"] == "1"
-        assert each["metadata"]["annotations"][values["folderAnnotation"]] == "Slurm"
-    files = {name: json.loads(text) for each in found for name, text in each["data"].items()}
-    assert files == {f"{each.uid}.json": dashboard_json(each) for each in DASHBOARDS}
+    assert {entry["metadata"]["name"] for entry in found} == {f"dashboard-{dashboard.uid}" for dashboard in DASHBOARDS}
+    for entry in found:
+        assert entry["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert entry["metadata"]["annotations"][values["folderAnnotation"]] == "Slurm"
+    files = {name: json.loads(text) for entry in found for name, text in entry["data"].items()}
+    assert files == {f"{dashboard.uid}.json": dashboard_json(dashboard) for dashboard in DASHBOARDS}
 
 
 @pytest.mark.parametrize("address", ["wiki.example.com", "https://wiki.example.com/#there", "https://wiki example.com"])

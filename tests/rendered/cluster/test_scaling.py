@@ -18,7 +18,7 @@ TWO = [{"name": "cpu", "cpus": 4, "memory_gib": 8}, {"name": "big", "cpus": 64, 
 
 def waits_for(deployment: Deployment, name: str, type_: str = "") -> set[str]:
     """Logical names of all that a resource waits for, directly or not."""
-    return {each.name for each in deployment.waits_for(deployment.one(name, type_))}
+    return {wait.name for wait in deployment.waits_for(deployment.one(name, type_))}
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,20 @@ def test_the_gate_depends_on_everything_but_the_wait_for_nodes_so_that_it_is_del
 ) -> None:
     deployment = a_deployment(**overrides)
     gate = deployment.one("hpc-drain-gate")
-    others = {(each.type, each.name) for each in deployment.recorded if not each.type.startswith("soperator-pulumi:")}
-    waits = {(each.type, each.name) for each in deployment.waits_for(gate)}
-    ready = {(each.type, each.name) for each in deployment.resources(":NodesReady")}
+    others = {
+        (resource.type, resource.name)
+        for resource in deployment.recorded
+        if not resource.type.startswith("soperator-pulumi:")
+    }
+    waits = {(wait.type, wait.name) for wait in deployment.waits_for(gate)}
+    ready = {(resource.type, resource.name) for resource in deployment.resources(":NodesReady")}
     assert others - waits == {(gate.type, gate.name)} | ready
 
 
 def test_the_gate_is_there_also_when_nodes_never_join() -> None:
     deployment = a_deployment(node_sets=TWO)
     waits = deployment.waits_for(deployment.one("hpc-drain-gate"))
-    assert not [each.name for each in waits if each.type.endswith(":NodesReady")]
+    assert not [wait.name for wait in waits if wait.type.endswith(":NodesReady")]
 
 
 def test_node_sets_that_are_gone_are_free_before_slurm_loses_their_partitions() -> None:
@@ -65,12 +69,12 @@ def test_resources_do_not_grow_with_nodes() -> None:
 def registered(node_sets: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """Return the inputs of all resources of a cluster, by their types and names."""
     recorded = a_deployment(node_sets=node_sets).recorded
-    return {(each.type, each.name): json.dumps(each.inputs, default=repr) for each in recorded}
+    return {(resource.type, resource.name): json.dumps(resource.inputs, default=repr) for resource in recorded}
 
 
 def test_node_sets_do_not_wait_for_each_other() -> None:
     waiting = waits_for(a_deployment(node_sets=TWO), "hpc-big-ready")
-    assert not {each for each in waiting if each.startswith("hpc-cpu")}
+    assert not {text for text in waiting if text.startswith("hpc-cpu")}
 
 
 def test_kubernetes_is_asked_for_as_many_pods_as_the_drain_has_left() -> None:
@@ -115,7 +119,7 @@ def test_the_time_for_pods_that_are_no_workers_reaches_all_that_waits_for_them()
         deployment.one("hpc-active-tree"),
     ]
     assert len(waits) == 8
-    assert {each.inputs["timeout_seconds"] for each in waits} == {1200}
+    assert {wait.inputs["timeout_seconds"] for wait in waits} == {1200}
     assert deployment.one("hpc-cpu-ready").inputs["timeout_seconds"] == 600
 
 

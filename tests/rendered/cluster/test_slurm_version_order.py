@@ -26,7 +26,7 @@ def a_deployment(*, upgrading: bool, **changes: Any) -> Deployment:
 
 def waits_for(deployment: Deployment, name: str) -> set[str]:
     kind = "SlurmVersion" if name == ORDER[0] else "StatefulSet"
-    return {each.name for each in deployment.waits_for(deployment.one(name, kind))}
+    return {wait.name for wait in deployment.waits_for(deployment.one(name, kind))}
 
 
 def test_in_an_upgrade_each_part_waits_for_those_before_it_to_be_ready() -> None:
@@ -67,7 +67,7 @@ def test_a_part_with_slurm_in_it_is_marked_with_its_version(name: str) -> None:
 def test_a_daemon_knows_the_version_of_the_spec_against_an_image_of_another(name: str, container: str) -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(accounting={}, rest={})), outputs=provided)
     template = deployment.one(f"hpc-{name}", "StatefulSet").inputs["spec"]["template"]["spec"]
-    (daemon,) = (each for each in template["containers"] if each["name"] == container)
+    (daemon,) = (item for item in template["containers"] if item["name"] == container)
 
     assert {"name": layout.SLURM_OF_SPEC, "value": "24.11"} in daemon["env"]
     assert f"start-{container}" in daemon["command"]

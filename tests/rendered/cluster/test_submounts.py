@@ -143,7 +143,7 @@ def test_the_order_of_submounts_changes_no_pod() -> None:
 def test_claims_of_submounts_and_static_volumes_must_exist_before_anything_is_applied() -> None:
     jail = {"submounts": [SCRATCH, DATA, {**LOCAL, "path": "/x"}], "storage": {"static_volume": "nfs-export"}}
     references = a_deployment(jail=jail).one("hpc-prerequisites").inputs["references"]
-    found = {each["path"]: (each["kind"], each["name"], each["holds"]) for each in references}
+    found = {reference["path"]: (reference["kind"], reference["name"], reference["holds"]) for reference in references}
     assert found["jail.submounts[1].existing_claim"] == (
         "PersistentVolumeClaim",
         "datasets",

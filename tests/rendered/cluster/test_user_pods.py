@@ -79,7 +79,7 @@ def test_a_service_account_that_exists_is_named_and_not_created(role: str) -> No
     wanted = deployment.one("hpc-prerequisites", "Prerequisites").inputs["references"]
     path = "login" if role == "login" else "node_sets[0]"
     assert ("ServiceAccount", "s3-reader", f"{path}.service_account") in {
-        (each["kind"], each["name"], each["path"]) for each in wanted
+        (item["kind"], item["name"], item["path"]) for item in wanted
     }
 
 

@@ -23,11 +23,15 @@ def on_platform(platform: dict[str, Any], *, checked: bool = False, **cluster: A
 @pytest.mark.parametrize("checked", [False, True], ids=["described", "checked"])
 def test_every_object_of_the_cluster_comes_after_the_platform(*, checked: bool) -> None:
     deployment = on_platform({"gpu_operator": {}, "cert_manager": {}}, checked=checked)
-    objects = [each for each in deployment.recorded if each.name.startswith("hpc") and ":index:" not in each.type]
+    objects = [
+        resource
+        for resource in deployment.recorded
+        if resource.name.startswith("hpc") and ":index:" not in resource.type
+    ]
     assert len(objects) > 30
-    for each in objects:
-        waited = {other.name for other in deployment.waits_for(each) if other.type.endswith("Release")}
-        assert waited == {"platform-gpu-operator", "platform-cert-manager"}, each.name
+    for object_ in objects:
+        waited = {other.name for other in deployment.waits_for(object_) if other.type.endswith("Release")}
+        assert waited == {"platform-gpu-operator", "platform-cert-manager"}, object_.name
 
 
 def test_node_sets_take_the_names_of_devices() -> None:
@@ -37,7 +41,9 @@ def test_node_sets_take_the_names_of_devices() -> None:
     with_gpus, without = pod_of(deployment, "hpc-gpu"), pod_of(deployment, "hpc-cpu")
     assert with_gpus["runtimeClassName"] == "nvidia-cdi"
     assert "runtimeClassName" not in without
-    (limits,) = [each["resources"]["limits"] for each in with_gpus["containers"] if each["name"] == "slurmd"]
+    (limits,) = [
+        container["resources"]["limits"] for container in with_gpus["containers"] if container["name"] == "slurmd"
+    ]
     assert limits["nvidia.com/gpu"] == "8"
     assert limits["rdma/hca"] == "1"
 
@@ -58,8 +64,8 @@ def test_a_class_that_the_platform_creates_need_not_be_there_before_it() -> None
     volume: Any = deployment.one("hpc-jail", "PersistentVolumeClaim").inputs["spec"]
     assert volume["volumeName"]
     asked = deployment.one("hpc-prerequisites").inputs["references"]
-    assert not [each for each in asked if each["path"].startswith("jail.storage")]
-    assert [each for each in asked if each["path"].startswith("storage.state")]
+    assert not [item for item in asked if item["path"].startswith("jail.storage")]
+    assert [item for item in asked if item["path"].startswith("storage.state")]
 
 
 MONITORED = {"pod_monitor": True, "alerts": {}}
@@ -80,7 +86,7 @@ def test_kinds_of_operators_must_be_there_unless_the_platform_brings_them(
 ) -> None:
     deployment = on_platform(platform, metrics=MONITORED, accounting=BY_OPERATOR)
     asked = deployment.one("hpc-prerequisites").inputs["references"]
-    assert [each["path"] for each in asked if each["kind"] == "CustomResourceDefinition"] == needed
+    assert [item["path"] for item in asked if item["kind"] == "CustomResourceDefinition"] == needed
 
 
 @pytest.mark.parametrize("platform", [{"storage_class": "shared"}, {"shared_storage": {"existing_class": "shared"}}])
@@ -114,5 +120,5 @@ def test_a_cluster_is_in_the_kubernetes_of_its_platform(access: Any, problems: l
         return
     with pytest.raises(SpecError) as caught:
         deploy(program)
-    found = [str(each) for each in caught.value.problems]
+    found = [str(problem) for problem in caught.value.problems]
     assert [text.partition(",")[0] for text in found] == problems

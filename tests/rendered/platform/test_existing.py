@@ -30,16 +30,16 @@ def test_one_check_holds_all_parts_and_comes_before_what_is_installed() -> None:
     parts: dict[str, Any] = {**WHOLE, "cilium": {"exists": True}, "gpu_operator": {"exists": True}}
     deployment = a_platform(**parts)
     asked = deployment.one("platform-installed").inputs["requirements"]
-    assert [each["part"] for each in asked] == ["cilium", "gpu_operator"]
+    assert [item["part"] for item in asked] == ["cilium", "gpu_operator"]
     for release in deployment.resources("Release"):
-        assert "platform-installed" in {each.name for each in deployment.waits_for(release)}
+        assert "platform-installed" in {wait.name for wait in deployment.waits_for(release)}
 
 
 def test_parts_of_our_own_are_on_record_with_those_that_are_kept() -> None:
     deployment = a_platform(cert_manager={"keep": True}, cilium={"exists": True}, network_operator={})
     assert deployment.one("platform-installed").inputs["own"] == {"cert_manager": True, "network_operator": False}
     kept = [deployment.one(f"platform-cert-manager{suffix}", kind) for suffix, kind in KEPT]
-    assert all(each.request.retainOnDelete for each in kept)
+    assert all(resource.request.retainOnDelete for resource in kept)
     assert not deployment.one("platform-network-operator", "Release").request.retainOnDelete
 
 
@@ -80,12 +80,15 @@ def test_namespaces_of_the_user_must_admit_privileged_pods_where_ours_do() -> No
     own = a_platform(
         **{name: {**given, "namespace": f"ns-{index}"} for index, (name, given) in enumerate(WHOLE.items())}
     )
-    levels = {each.inputs["metadata"]["name"]: each.inputs["metadata"]["labels"] for each in own.resources("Namespace")}
+    levels = {
+        resource.inputs["metadata"]["name"]: resource.inputs["metadata"]["labels"]
+        for resource in own.resources("Namespace")
+    }
     privileged = {
         name for name, labels in levels.items() if labels["pod-security.kubernetes.io/enforce"] == "privileged"
     }
     assert privileged
-    assert {each["rules"][0]["path"].rpartition("/")[2] for each in asked} == privileged
+    assert {item["rules"][0]["path"].rpartition("/")[2] for item in asked} == privileged
 
 
 def test_multus_makes_a_setting_of_an_existing_cilium_matter() -> None:

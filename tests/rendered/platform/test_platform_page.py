@@ -29,7 +29,7 @@ def blocks(language: str) -> list[str]:
 def rows(heading: str) -> list[list[str]]:
     """The rows of the first table below a heading, each with its cells."""
     lines = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0].splitlines()
-    cells = [[each.strip() for each in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")]
+    cells = [[word.strip() for word in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")]
     return cells[1:]
 
 
@@ -46,14 +46,14 @@ def test_the_stack_of_the_page_deploys_with_a_cluster_and_without() -> None:
     assert alone.exports["rdma_resources"] == ["rdma/hca"]
     assert alone.resources(":SlurmCluster") == ()
     both = run(**described, **{"soperator:cluster": a_cluster()})
-    waited = {each.name for each in both.waits_for(both.one("hpc-namespace"))}
-    assert {each.name for each in alone.resources("Release")} <= waited
+    waited = {wait.name for wait in both.waits_for(both.one("hpc-namespace"))}
+    assert {resource.name for resource in alone.resources("Release")} <= waited
 
 
 def test_the_program_of_the_page_runs() -> None:
     (block,) = blocks("python")
     deployment = deploy(lambda: exec(compile(block, "platform.md", "exec"), {"description": a_spec()}))  # noqa: S102
-    waited = {each.name for each in deployment.waits_for(deployment.one("hpc-namespace"))}
+    waited = {wait.name for wait in deployment.waits_for(deployment.one("hpc-namespace"))}
     assert {"platform-kube-prometheus-stack", "platform-gpu-operator"} <= waited
 
 
@@ -66,22 +66,23 @@ def test_the_error_is_the_one_that_is_printed() -> None:
 
 def test_the_table_of_charts_is_that_of_the_sources() -> None:
     listed = [tuple(row) for row in rows("Charts")][: len(CHARTS)]
-    assert listed == [(each.name, each.version, f"`{each.repository}`", str(each.definitions)) for each in CHARTS]
+    assert listed == [(chart.name, chart.version, f"`{chart.repository}`", str(chart.definitions)) for chart in CHARTS]
 
 
 def test_every_kind_of_definitions_is_explained() -> None:
     explained = {row[0] for row in rows("Charts")[len(CHARTS) + 1 :]}
-    assert explained == {str(each.definitions) for each in CHARTS}
+    assert explained == {str(chart.definitions) for chart in CHARTS}
 
 
 def test_the_lowest_versions_are_those_that_are_checked() -> None:
     needed = {
-        each.part: each.minimum for each in requirements(parse_platform({part: {"exists": True} for part in PARTS}))
+        requirement.part: requirement.minimum
+        for requirement in requirements(parse_platform({part: {"exists": True} for part in PARTS}))
     }
     assert {row[0]: row[1].split()[0] for row in rows("Installed already")} == needed
 
 
-@pytest.mark.parametrize("chart", [*CHART_OF_PART.values()], ids=lambda each: each.name)
+@pytest.mark.parametrize("chart", [*CHART_OF_PART.values()], ids=lambda item: item.name)
 def test_settings_and_images_on_the_page_are_keys_of_their_chart(chart: Chart) -> None:
     sections = ("Built-in settings", "Without the internet")
     found = [path for section in sections for path in paths_of(section, chart.name)]
@@ -99,13 +100,13 @@ def paths_of(section: str, chart: str) -> list[str]:
     for row in rows(section):
         current = row[0] or current
         if current == chart and not row[1].startswith(("NicClusterPolicy", "`…")):
-            found += [each.partition(":")[0] for each in re.findall(r"`([\w.-]+(?:: [\w\"]+)?)`", row[1])]
-    return [each for each in found if each not in {"repository", "false"}]
+            found += [item.partition(":")[0] for item in re.findall(r"`([\w.-]+(?:: [\w\"]+)?)`", row[1])]
+    return [item for item in found if item not in {"repository", "false"}]
 
 
 def test_the_commands_that_fetch_charts_name_those_of_the_table() -> None:
-    (block,) = (each for each in blocks("sh") if "helm pull" in each)
-    by_name = {each.name: each for each in CHARTS}
+    (block,) = (block for block in blocks("sh") if "helm pull" in block)
+    by_name = {chart.name: chart for chart in CHARTS}
     for line in block.strip().splitlines():
         name, version = re.findall(r"helm pull (?:\S*/)?([\w-]+) .*--version (\S+)", line)[0]
         assert by_name[name].version == version

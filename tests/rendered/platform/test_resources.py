@@ -49,7 +49,7 @@ def test_a_platform_consists_of_exactly_these_resources() -> None:
 def before(part: str) -> set[str]:
     deployment = a_platform(**WHOLE)
     releases = deployment.waits_for(deployment.one(f"platform-{part}", "Release"))
-    return {each.inputs["name"] for each in releases if each.type.endswith("Release")}
+    return {release.inputs["name"] for release in releases if release.type.endswith("Release")}
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_no_part_waits_for_one_that_it_does_not_need() -> None:
 
 def test_networks_come_after_the_pools_of_their_addresses_and_the_policy() -> None:
     deployment = a_platform(**WHOLE)
-    waited = {each.name for each in deployment.waits_for(deployment.one("platform-network-operator-network-rail-0"))}
+    waited = {wait.name for wait in deployment.waits_for(deployment.one("platform-network-operator-network-rail-0"))}
     assert {"platform-network-operator-policy", "platform-network-operator-pool-fabric"} <= waited
 
 
 def test_a_release_leaves_before_its_successor_takes_the_cluster_wide_objects() -> None:
     releases = a_platform(**WHOLE).resources("Release")
     assert len(releases) == len(CHARTS)
-    assert all(each.request.deleteBeforeReplace for each in releases)
+    assert all(release.request.deleteBeforeReplace for release in releases)
 
 
-@pytest.mark.parametrize("chart", CHARTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda item: item.name)
 def test_a_release_has_the_chart_of_the_table_under_a_fixed_name(chart: Chart) -> None:
-    releases = {each.inputs["name"]: each.inputs for each in a_platform(**WHOLE).resources("Release")}
+    releases = {resource.inputs["name"]: resource.inputs for resource in a_platform(**WHOLE).resources("Release")}
     found = releases[chart.release]
     assert found["version"] == chart.version
     assert found["namespace"] == chart.namespace
@@ -97,7 +97,8 @@ def test_a_release_has_the_chart_of_the_table_under_a_fixed_name(chart: Chart) -
 
 def test_a_namespace_has_the_level_that_its_pods_need_and_the_reason_of_the_highest() -> None:
     namespaces = {
-        each.inputs["metadata"]["name"]: each.inputs["metadata"] for each in a_platform(**WHOLE).resources("Namespace")
+        resource.inputs["metadata"]["name"]: resource.inputs["metadata"]
+        for resource in a_platform(**WHOLE).resources("Namespace")
     }
     levels = {name: metadata["labels"]["pod-security.kubernetes.io/enforce"] for name, metadata in namespaces.items()}
     assert levels == {
@@ -141,14 +142,14 @@ def test_options_of_the_platform_reach_every_resource() -> None:
     for name, type_ in (("platform-gpu-operator", "Release"), ("platform-gpu-operator-namespace", "Namespace")):
         found = deployment.one(name, type_)
         assert found.request.protect
-        assert "thing" in {each.name for each in deployment.waits_for(found)}
+        assert "thing" in {wait.name for wait in deployment.waits_for(found)}
     assert deployment.request("platform", "Platform").aliases
 
 
 def test_a_kubeconfig_of_the_platform_is_that_of_every_object() -> None:
     deployment = deploy(lambda: Platform("platform", {"cert_manager": {}}, kubeconfig="apiVersion: v1\n"))
-    objects = [each for each in deployment.recorded if each.type.startswith("kubernetes:")]
+    objects = [resource for resource in deployment.recorded if resource.type.startswith("kubernetes:")]
     assert objects
-    for each in objects:
-        assert each.request.provider.rpartition("::")[0].rpartition("::")[2] == "platform-kubernetes"
+    for object_ in objects:
+        assert object_.request.provider.rpartition("::")[0].rpartition("::")[2] == "platform-kubernetes"
     assert deployment.one("platform-kubernetes").inputs["clusterIdentifier"] == "project.test.platform"

@@ -19,7 +19,9 @@ def stored(description: dict[str, Any]) -> Deployment:
 
 
 def kinds(deployment: Deployment) -> set[str]:
-    return {each.type.rpartition(":")[2] for each in deployment.recorded if each.type.startswith("kubernetes:")}
+    return {
+        resource.type.rpartition(":")[2] for resource in deployment.recorded if resource.type.startswith("kubernetes:")
+    }
 
 
 def only(deployment: Deployment, kind: str) -> Recorded:
@@ -154,11 +156,11 @@ def test_a_jail_claims_the_volume_after_it_is_created() -> None:
         SlurmCluster("hpc", a_spec(jail={"storage": storage.volume}))
 
     deployment = deploy(program)
-    claim = next(each for each in deployment.resources(":PersistentVolumeClaim") if each.name == "hpc-jail")
+    claim = next(resource for resource in deployment.resources(":PersistentVolumeClaim") if resource.name == "hpc-jail")
     assert claim.inputs["spec"]["volumeName"] == "slurm-shared"
     assert claim.inputs["spec"]["storageClassName"] == ""
     assert claim.inputs["spec"]["resources"] == {"requests": {"storage": "2048Gi"}}
-    assert "storage" in {each.name for each in deployment.waits_for(claim)}
+    assert "storage" in {wait.name for wait in deployment.waits_for(claim)}
 
 
 def test_a_platform_has_shared_storage_whose_names_are_defaults_of_clusters() -> None:
@@ -168,7 +170,7 @@ def test_a_platform_has_shared_storage_whose_names_are_defaults_of_clusters() ->
         SlurmCluster("lab", a_spec(jail={"storage": {"storage_class": "own"}}, name="lab"), platform=platform)
 
     deployment = deploy(program)
-    claims = {each.name: each.inputs["spec"] for each in deployment.resources(":PersistentVolumeClaim")}
+    claims = {resource.name: resource.inputs["spec"] for resource in deployment.resources(":PersistentVolumeClaim")}
     assert claims["hpc-jail"]["volumeName"] == "slurm-shared"
     assert claims["hpc-jail"]["resources"] == {"requests": {"storage": "2048Gi"}}
     assert claims["lab-jail"]["storageClassName"] == "own"
@@ -180,7 +182,7 @@ def test_the_program_of_the_page_deploys() -> None:
 
     deployment = deploy(lambda: exec(program, {"description": a_spec()}))  # noqa: S102 - the page's own
 
-    claim = next(each for each in deployment.resources(":PersistentVolumeClaim") if each.name == "hpc-jail")
+    claim = next(resource for resource in deployment.resources(":PersistentVolumeClaim") if resource.name == "hpc-jail")
     assert claim.inputs["spec"]["volumeName"] == "slurm-shared"
 
 

@@ -80,7 +80,7 @@ def test_metrics_of_gpus_have_the_job() -> None:
     assert mapping == {"enabled": True, "directory": "/run/jobs"}
 
 
-@pytest.mark.parametrize("mode", EVERYTHING["cilium"], ids=lambda each: each["mode"])
+@pytest.mark.parametrize("mode", EVERYTHING["cilium"], ids=lambda item: item["mode"])
 def test_multus_keeps_its_configuration_beside_cilium(mode: dict[str, Any]) -> None:
     assert values_of("cilium", cilium=mode)["cni"]["exclusive"] is False
 
@@ -198,7 +198,7 @@ def test_parts_of_the_network_operator_have_the_tag_of_its_version() -> None:
 def test_definitions_go_with_another_version_of_their_operator() -> None:
     stack = {"version": "90.0.0", "definitions_version": "33.0.0"}
     deployment = a_platform(mariadb_operator={"version": "27.1.0"}, kube_prometheus_stack=stack)
-    versions = {each.inputs["name"]: each.inputs["version"] for each in deployment.resources("Release")}
+    versions = {resource.inputs["name"]: resource.inputs["version"] for resource in deployment.resources("Release")}
     assert versions == {
         "mariadb-operator-crds": "27.1.0",
         "mariadb-operator": "27.1.0",
@@ -209,7 +209,9 @@ def test_definitions_go_with_another_version_of_their_operator() -> None:
 
 def test_two_renderings_are_the_same() -> None:
     first, second = (
-        json.dumps({each.name: each.inputs["values"] for each in deployment.resources("Release")}, sort_keys=True)
+        json.dumps(
+            {resource.name: resource.inputs["values"] for resource in deployment.resources("Release")}, sort_keys=True
+        )
         for deployment in (a_platform(**WHOLE), a_platform(**{**WHOLE, "kubernetes": "generic"}))
     )
     assert first == second
@@ -228,6 +230,6 @@ def test_the_policy_of_network_adapters_has_each_pool_and_the_programs_of_its_ne
         }
     ]
     assert spec["secondaryNetwork"].keys() == {"multus", "cniPlugins", "ipoib"}
-    assert {each["version"] for each in spec["secondaryNetwork"].values()} == {"network-operator-v26.4.1"}
+    assert {item["version"] for item in spec["secondaryNetwork"].values()} == {"network-operator-v26.4.1"}
     assert "ofedDriver" not in spec
     assert "ipam" in a_platform(**WHOLE).one("platform-network-operator-network-rail-0").inputs["spec"]

@@ -56,14 +56,14 @@ class Pack:
             found += self.analyzed(request)
         resources = [
             analyzer_pb2.AnalyzerResource(
-                type=each.type,
-                properties=each.properties,
-                urn=each.urn,
-                name=each.name,
-                options=each.options,
-                parent=each.options.parent,
+                type=analyze_request.type,
+                properties=analyze_request.properties,
+                urn=analyze_request.urn,
+                name=analyze_request.name,
+                options=analyze_request.options,
+                parent=analyze_request.options.parent,
             )
-            for each in requests
+            for analyze_request in requests
         ]
         answer = self._stub.AnalyzeStack(analyzer_pb2.AnalyzeStackRequest(resources=resources))
         return [*found, *answer.diagnostics]
@@ -98,7 +98,7 @@ def running(
 def requests_of(deployment: Deployment, before: Deployment | None = None) -> list[analyzer_pb2.AnalyzeRequest]:
     """Return the engine's requests for recorded resources, the stack first, with secrets marked."""
     stack, *found = views(deployment, before)
-    raw = [each.request.object for each in deployment.recorded]
+    raw = [resource.request.object for resource in deployment.recorded]
     requests = [request(stack.type, stack.name, {})]
     for view, properties in zip(found, raw, strict=True):
         added = {key: value for key, value in view.props.items() if key not in properties.fields and value is not None}
@@ -122,4 +122,4 @@ def request(
 
 
 def failing(diagnostics: Sequence[analyzer_pb2.AnalyzeDiagnostic]) -> set[str]:
-    return {each.policyName for each in diagnostics if each.enforcementLevel != analyzer_pb2.ADVISORY}
+    return {diagnostic.policyName for diagnostic in diagnostics if diagnostic.enforcementLevel != analyzer_pb2.ADVISORY}

@@ -32,7 +32,7 @@ RUN = Circumstances(environment=Environment.PROD, project="project", stack="prod
 def resources() -> tuple[ResourceView, ...]:
     before = deployed(with_node_set(replicas=8))
     others = [deployed(VIOLATING[name].program) for name in ("gpu-quota", "public-logins")]
-    return (*views(deployed(with_node_set()), before), *(each for one in others for each in views(one)))
+    return (*views(deployed(with_node_set()), before), *(view for one in others for view in views(one)))
 
 
 @cache
@@ -46,7 +46,7 @@ def _paths(value: Any, path: Path) -> list[Path]:
         inner = [*value.items()]
     elif isinstance(value, list):
         inner = [*enumerate(value)]
-    return [path, *(found for key, each in inner for found in _paths(each, (*path, key)))]
+    return [path, *(found for key, value in inner for found in _paths(value, (*path, key)))]
 
 
 @given(st.data())

@@ -24,7 +24,7 @@ def deployment() -> Deployment:
 def over_quota(deployment: Deployment, limit: int) -> list[str]:
     policy = {"settings": {"gpu-quota": {"limit": limit}}}
     judged = judge(deployment, environment="dev", policy=policy, variables={})
-    return [each.message for each in judged.violations if each.policy == "gpu-quota"]
+    return [violation.message for violation in judged.violations if violation.policy == "gpu-quota"]
 
 
 def test_a_quota_of_all_gpus_is_kept(deployment: Deployment) -> None:
@@ -40,4 +40,4 @@ def test_one_gpu_less_names_the_node_sets_that_have_them(deployment: Deployment)
 def test_the_examples_own_stack_keeps_its_policies(deployment: Deployment) -> None:
     policy = json.loads(example("gpu-cluster").texts()["soperator:policy"])
     judged = judge(deployment, policy=policy, stack="dev", variables={})
-    assert [each.message for each in judged.violations if each.policy == "gpu-quota"] == []
+    assert [violation.message for violation in judged.violations if violation.policy == "gpu-quota"] == []

@@ -32,8 +32,8 @@ def test_their_policy_is_one_of_the_pack_with_its_settings_in_the_stack_s_file(p
 
 
 def test_ours_that_they_switched_off_is_none(pack: Pack) -> None:
-    assert {each.name for each in pack.info().policies} >= {"labels", "cost-centres"}
-    assert "names" not in {each.name for each in pack.info().policies}
+    assert {policy.name for policy in pack.info().policies} >= {"labels", "cost-centres"}
+    assert "names" not in {policy.name for policy in pack.info().policies}
     assert pack.judge(*VIOLATING["names"].deployed()) == []
 
 

@@ -42,11 +42,13 @@ def test_messages_are_those_of_a_recorded_deployment(prod: Pack) -> None:
     deployment, _ = VIOLATING["network-policies"].deployed()
     recorded = judge(deployment, environment="prod", variables={}).violations
     found = prod.judge(deployment)
-    assert [each.message.split("\n", 1)[1] for each in found] == [each.message for each in recorded]
+    assert [diagnostic.message.split("\n", 1)[1] for diagnostic in found] == [
+        violation.message for violation in recorded
+    ]
 
 
 def test_every_policy_names_its_level_severity_cure_and_settings(prod: Pack) -> None:
-    found = {each.name: each for each in prod.info().policies}
+    found = {policy.name: policy for policy in prod.info().policies}
     assert found.keys() == {policy.name for policy in POLICIES}
     for policy in POLICIES:
         info = found[policy.name]
@@ -75,7 +77,7 @@ def a_pod(**changes: Any) -> analyzer_pb2.AnalyzeRequest:
 def test_a_value_that_a_preview_does_not_know_is_a_warning_and_hides_no_violation(prod: Pack) -> None:
     found = prod.analyzed(a_pod(image=UNKNOWN, securityContext={"privileged": True}))
     assert failing(found) == {"privileged-pods"}
-    (warning,) = [each for each in found if each.enforcementLevel == analyzer_pb2.ADVISORY]
+    (warning,) = [diagnostic for diagnostic in found if diagnostic.enforcementLevel == analyzer_pb2.ADVISORY]
     assert warning.policyName == "pinned-images"
     assert "pod spec.containers[0].image can't be known during preview" in warning.message
 
@@ -99,7 +101,7 @@ def test_no_message_repeats_a_text_of_the_properties(prod: Pack) -> None:
     environment = [{"name": "DB_PASSWORD", "value": secret}]
     found = prod.analyzed(a_pod(env=environment, args=[f"--token={secret}"], image=f"{secret}.example/{secret}"))
     assert failing(found) == {"pinned-images", "secrets-in-secrets"}
-    assert secret not in "".join(each.message for each in found)
+    assert secret not in "".join(diagnostic.message for diagnostic in found)
 
 
 def test_what_is_safe_is_corrected_where_the_level_is_remediate() -> None:

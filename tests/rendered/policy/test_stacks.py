@@ -69,7 +69,7 @@ def test_a_recipe_that_is_taken_as_it_stands_violates_no_policy(recipe: Path, tm
 def test_the_page_has_all_that_a_recipe_needs_to_become_prod(recipe: Path, tmp_path: Path) -> None:
     found = judged(a_project(tmp_path, "mine", recipe.read_text()), "mine", environment="prod")
 
-    assert {each.partition(":")[0] for each in found.failures} == NEEDED_IN_PROD
+    assert {failure.partition(":")[0] for failure in found.failures} == NEEDED_IN_PROD
     page = (paths.ROOT / "docs" / "kubernetes.md").read_text()
     assert all(f"(`{policy}`)" in page for policy in NEEDED_IN_PROD)
 

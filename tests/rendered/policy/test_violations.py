@@ -41,7 +41,7 @@ def judged(
 
 
 def failing(judgement: Judgement) -> set[str]:
-    return {each.policy for each in judgement.violations if each.level.fails}
+    return {violation.policy for violation in judgement.violations if violation.level.fails}
 
 
 def test_each_policy_has_a_program_that_violates_it() -> None:
@@ -91,7 +91,7 @@ def test_the_program_violates_this_policy_and_no_other(name: str) -> None:
 def test_a_program_that_violates_a_policy_fails_in_preview(prod: Pack, name: str) -> None:
     found = prod.judge(*VIOLATING[name].deployed())
     assert packs.failing(found) == {name}
-    assert all(each.message.startswith(each.description) for each in found)
+    assert all(diagnostic.message.startswith(diagnostic.description) for diagnostic in found)
 
 
 def test_a_rest_api_that_admits_everybody_is_as_public_as_logins() -> None:
@@ -113,8 +113,8 @@ def test_no_way_leads_round_a_policy(way: str) -> None:
 def test_a_violation_counts_as_the_environment_says(name: str, environment: Environment) -> None:
     level = ALL[name].levels.in_(environment)
     found = judged(name, environment, policies=POLICIES if name in OF_THE_RUN else [ALL[name]])
-    levels = {each.level for each in found.violations if each.policy == name}
-    corrected = any(each.startswith(f"{name}: ") for each in found.remediations)
+    levels = {violation.level for violation in found.violations if violation.policy == name}
+    corrected = any(remediation.startswith(f"{name}: ") for remediation in found.remediations)
     assert levels == ({level} if level not in {"disabled", "remediate"} else set())
     assert corrected is (level == "remediate")
 

@@ -52,7 +52,7 @@ def test_values_of_other_stacks_reach_the_cluster() -> None:
 
 def test_a_cluster_that_gets_a_key_of_its_own_stays_the_same_resources() -> None:
     def urns(config: dict[str, Any]) -> set[tuple[str, str, str]]:
-        return {(each.type, each.parent, each.name) for each in run(config).recorded}
+        return {(resource.type, resource.parent, resource.name) for resource in run(config).recorded}
 
     assert urns({"soperator:cluster": a_cluster()}) == urns({"soperator:clusters": {"hpc": a_cluster(name=None)}})
 

@@ -26,8 +26,8 @@ def deployed(stack: str) -> Deployment:
 def images(deployment: Deployment) -> set[str]:
     """The images of all pods."""
     sets = deployment.resources("StatefulSet") + deployment.resources(":Job")
-    pods = [each.inputs["spec"]["template"]["spec"] for each in sets]
-    return {each["image"] for pod in pods for key in ("containers", "initContainers") for each in pod.get(key, [])}
+    pods = [resource.inputs["spec"]["template"]["spec"] for resource in sets]
+    return {item["image"] for pod in pods for key in ("containers", "initContainers") for item in pod.get(key, [])}
 
 
 def test_the_defaults_of_the_stacks_name_every_image_that_make_images_prints() -> None:
@@ -40,8 +40,8 @@ def test_the_defaults_of_the_stacks_name_every_image_that_make_images_prints() -
 def test_programs_of_the_portal_submit_jobs_over_an_encrypted_api(stack: str) -> None:
     api = deployed(stack).one(f"{name_of(stack)}-rest", "StatefulSet").inputs["spec"]["template"]["spec"]
 
-    assert "registry.example.com/soperator/rest:24.11-3" in {each["image"] for each in api["containers"]}
-    assert "rest-certificate" in {each["secret"]["secretName"] for each in api["volumes"] if "secret" in each}
+    assert "registry.example.com/soperator/rest:24.11-3" in {container["image"] for container in api["containers"]}
+    assert "rest-certificate" in {volume["secret"]["secretName"] for volume in api["volumes"] if "secret" in volume}
 
 
 def test_the_local_stack_takes_images_and_key_of_this_machine_and_no_default(

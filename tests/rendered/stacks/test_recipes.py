@@ -35,7 +35,9 @@ def recipe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def claim(deployment: Deployment, suffix: str) -> Any:
-    (found,) = [each for each in deployment.resources("PersistentVolumeClaim") if each.name.endswith(suffix)]
+    (found,) = [
+        resource for resource in deployment.resources("PersistentVolumeClaim") if resource.name.endswith(suffix)
+    ]
     return found.inputs["spec"]
 
 
@@ -61,7 +63,9 @@ def test_a_recipe_deploys_with_shared_storage_that_its_page_has(recipe: tuple[st
 
 def test_a_recipe_opens_logins_to_named_addresses_alone(recipe: tuple[str, Deployment]) -> None:
     platform, deployment = recipe
-    (service,) = [each for each in deployment.resources("core/v1:Service") if each.name.endswith("-login-service")]
+    (service,) = [
+        resource for resource in deployment.resources("core/v1:Service") if resource.name.endswith("-login-service")
+    ]
     kinds = {"kind": "ClusterIP", "k3s": "NodePort"}
 
     assert service.inputs["spec"]["type"] == kinds.get(platform, "LoadBalancer")
@@ -74,7 +78,8 @@ def test_a_recipe_keeps_the_data_of_a_claim_that_is_deleted(recipe: tuple[str, D
     _, deployment = recipe
     made = deployment.resources(":PersistentVolume") + deployment.resources(":StorageClass")
     policies = [
-        each.inputs.get("reclaimPolicy") or each.inputs["spec"]["persistentVolumeReclaimPolicy"] for each in made
+        resource.inputs.get("reclaimPolicy") or resource.inputs["spec"]["persistentVolumeReclaimPolicy"]
+        for resource in made
     ]
     assert policies in ([], ["Retain"])
 

@@ -53,7 +53,7 @@ def a_file(folder: Path, content: object, name: str = "hpc.yaml") -> Path:
 
 
 def planned_of_file(file: Path, outputs: dict[str, dict[str, str]] | None = None) -> list[PlannedCluster]:
-    return [each for each, _ in clusters_of_file(file, outputs)]
+    return [cluster for cluster, _ in clusters_of_file(file, outputs)]
 
 
 # Files
@@ -61,10 +61,10 @@ def planned_of_file(file: Path, outputs: dict[str, dict[str, str]] | None = None
 
 def test_a_description_is_planned_as_it_would_be_applied(tmp_path: Path) -> None:
     (planned,) = planned_of_file(a_file(tmp_path, HPC))
-    assert [each.place for each in planned.workers] == ["node_sets[0]", "node_sets[1]"]
-    assert [each.replicas for each in planned.workers] == [4, 1]
+    assert [worker.place for worker in planned.workers] == ["node_sets[0]", "node_sets[1]"]
+    assert [worker.replicas for worker in planned.workers] == [4, 1]
     assert planned.workers[1].spec["nodeSelector"] == {"pool": "big"}
-    assert {"controller", "login", "jail.populate"} <= {each.place for each in planned.pods}
+    assert {"controller", "login", "jail.populate"} <= {pod.place for pod in planned.pods}
     assert planned.surroundings.namespace == "hpc"
     assert not planned.owner_known
 
@@ -77,7 +77,7 @@ def test_node_sets_have_the_places_of_the_spec_in_whatever_order_pulumi_register
     names = [f"n{number}" for number in (3, 1, 4, 2, 5)]
     described = {**HPC, "node_sets": [{**CPU, "name": name, "replicas": int(name[1])} for name in names]}
     (planned,) = planned_of_file(a_file(tmp_path, described))
-    assert [each.replicas for each in planned.workers] == [3, 1, 4, 2, 5]
+    assert [worker.replicas for worker in planned.workers] == [3, 1, 4, 2, 5]
 
 
 def test_a_stack_is_planned_over_the_defaults_of_its_project(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_what_the_program_itself_makes_need_not_be_there_before(tmp_path: Path) 
         SlurmCluster("hpc", {**HPC, "jail": {"storage": {"storage_class": "ours"}}})
 
     (planned,) = planned_clusters(deploy(program))
-    assert [each.path for each in planned.surroundings.references] == ["storage.state.storage_class"]
+    assert [reference.path for reference in planned.surroundings.references] == ["storage.state.storage_class"]
 
 
 @pytest.mark.parametrize(("constrain", "constrains"), [("cgroup", True), ("none", False)])
@@ -200,7 +200,7 @@ def test_outputs_of_other_stacks_are_given_or_all_named(tmp_path: Path) -> None:
     file = a_file(tmp_path, {"config": {"soperator:cluster": own}}, "Pulumi.prod.yaml")
     with pytest.raises(SpecError) as refused_file:
         planned_of_file(file, {STORAGE: {"other": "x"}})
-    assert [str(each).partition(" of another")[0] for each in refused_file.value.problems] == [
+    assert [str(problem).partition(" of another")[0] for problem in refused_file.value.problems] == [
         'soperator:cluster.jail.storage.storage_class: names the output "class"',
         'soperator:cluster.node_sets[0].runtime_class: names the output "runtime"',
     ]
@@ -208,7 +208,7 @@ def test_outputs_of_other_stacks_are_given_or_all_named(tmp_path: Path) -> None:
 
     (planned,) = planned_of_file(file, {STORAGE: {"class": "shared", "runtime": "nvidia"}})
     assert planned.workers[0].spec["runtimeClassName"] == "nvidia"
-    assert "shared" in {each.name for each in planned.surroundings.references}
+    assert "shared" in {reference.name for reference in planned.surroundings.references}
 
 
 def test_the_csi_driver_of_a_volume_that_the_program_makes_has_to_be_there(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_the_csi_driver_of_a_volume_that_the_program_makes_has_to_be_there(tmp_p
     assert planned.csi_drivers == ("nfs.csi.k8s.io",)
 
     world = SmallWorld()
-    places = [each.place for each in missing_drivers(world, planned.csi_drivers)]
+    places = [missing_driver.place for missing_driver in missing_drivers(world, planned.csi_drivers)]
     assert places == ["CSIDriver nfs.csi.k8s.io"]
     world.objects["/apis/storage.k8s.io/v1/csidrivers/nfs.csi.k8s.io"] = {"metadata": {"name": "nfs.csi.k8s.io"}}
     assert [*missing_drivers(world, planned.csi_drivers)] == []
@@ -271,10 +271,10 @@ def test_a_refusal_is_the_exit_status_unless_it_is_accepted(
     world.objects["/api/v1/nodes/n1"] = _machine()
     options = Options(json=True, probes=(), accepted=accepted)
     planned = planned_of_file(file)
-    assert preflight.check([(each, world) for each in planned], options, lambda _line: None) == status
+    assert preflight.check([(cluster, world) for cluster in planned], options, lambda _line: None) == status
 
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
-    severities = {each["severity"] for each in cluster["findings"] if each["check"] == "surroundings"}
+    severities = {finding["severity"] for finding in cluster["findings"] if finding["check"] == "surroundings"}
     assert severities == {"warned" if accepted else "refused"}
 
 
@@ -282,7 +282,7 @@ def test_nothing_is_created_by_a_read_only_run(tmp_path: Path) -> None:
     world = SmallWorld()
     world.objects["/api/v1/nodes/n1"] = _machine()
     before = {*world.objects}
-    preflight.check([(each, world) for each in planned_of_file(a_file(tmp_path, HPC))], Options(probes=()), print)
+    preflight.check([(cluster, world) for cluster in planned_of_file(a_file(tmp_path, HPC))], Options(probes=()), print)
     assert {*world.objects} == before
 
 

@@ -106,7 +106,7 @@ def test_slurmd_finds_no_steps_of_an_earlier_container(worker: Worker) -> None:
 
     worker.start()
 
-    assert [each.name for each in spool.iterdir()] == ["cred_state"]
+    assert [path.name for path in spool.iterdir()] == ["cred_state"]
 
 
 def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
@@ -153,7 +153,7 @@ def test_scripts_and_program_agree_on_paths() -> None:
 
 
 def test_scripts_and_the_plugin_agree_on_paths() -> None:
-    headers = "".join(each.read_text() for each in (ROOT / "spank-plugin").glob("*.h"))
+    headers = "".join(path.read_text() for path in (ROOT / "spank-plugin").glob("*.h"))
     defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
     assert defined["USER_CLEANUP_DIRECTORIES"] == paths()["JAIL_OWN"]
     assert defined["PMIX_DIRECTORY"] == paths()["PMIX_DIR"]

@@ -36,7 +36,7 @@ _ANSWERS: dict[str, Any] = {
 
 
 def files(name: str) -> list[Path]:
-    return [DATA / each for each in INPUTS[name]]
+    return [DATA / given for given in INPUTS[name]]
 
 
 def written(folder: Path, text: str, name: str = "input.yaml") -> Path:

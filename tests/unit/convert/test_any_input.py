@@ -25,7 +25,7 @@ JUNK: tuple[Any, ...] = (
 def places_in(value: Any) -> list[tuple[Any, Any]]:
     """Return container and key of all values, of mappings and lists as well."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for key, each in pairs for place in [(value, key), *places_in(each)]]
+    return [place for key, item in pairs for place in [(value, key), *places_in(item)]]
 
 
 def problems_of(cluster: Any) -> set[str]:
@@ -38,7 +38,7 @@ def problems_of(cluster: Any) -> set[str]:
 
 def check(conversion: Converted) -> None:
     assert set(Counter(entry.leaf for entry in conversion.entries).values()) == {1}
-    assert problems_of(conversion.cluster) == {each.path for each in conversion.additions}
+    assert problems_of(conversion.cluster) == {addition.path for addition in conversion.additions}
     assert yaml.safe_load(conversion.stack_file())["config"]["soperator:cluster"] == conversion.cluster
     assert conversion.report()
 
@@ -49,7 +49,7 @@ def check(conversion: Converted) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.tuples(st.integers(0, 9999), st.integers(0, len(JUNK) - 1)), min_size=1, max_size=4))
 def test_changed_files_are_converted_or_refused(tmp_path: Path, name: str, changes: list[tuple[int, int]]) -> None:
-    documents = [each for file in files(name) for each in yaml.safe_load_all(file.read_text()) if each]
+    documents = [item for file in files(name) for item in yaml.safe_load_all(file.read_text()) if item]
     for place, junk in changes:
         places = places_in(documents)
         container, key = places[place % len(places)]

@@ -58,7 +58,7 @@ def test_devices_without_a_counterpart_are_reported(
     tmp_path: Path, limits: str, gres: str, path: str, text: str
 ) -> None:
     gpus, conversion = with_devices(tmp_path, limits, gres)
-    (entry,) = [each for each in conversion.entries if each.leaf.path.endswith(path)]
+    (entry,) = [entry for entry in conversion.entries if entry.leaf.path.endswith(path)]
     assert "shards_per_gpu" not in gpus
     assert entry.fate is Fate.NOT_POSSIBLE
     assert text in entry.text
@@ -116,6 +116,6 @@ def test_a_container_that_may_lock_memory_lets_jobs_lock_it(tmp_path: Path) -> N
 
 def test_a_second_type_is_named_beside_the_first(tmp_path: Path) -> None:
     gpus, conversion = with_devices(tmp_path, "nvidia.com/gpu: 8", '"gpu:h100:4,gpu:a100:4"')
-    (entry,) = [each for each in conversion.entries if each.leaf.path == GRES]
+    (entry,) = [entry for entry in conversion.entries if entry.leaf.path == GRES]
     assert gpus == {"count": 8, "type": "h100"}
     assert entry.text == "type of gpu:h100:4, without gpu:a100:4"

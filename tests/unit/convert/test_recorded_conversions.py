@@ -42,12 +42,12 @@ def test_the_output_is_the_golden_one(case: tuple[str, Converted], suffix: str) 
 def paths_of(value: Any, path: str = "") -> Iterator[str]:
     """Yield the paths of all values, with an empty mapping or list as one; read apart from the converter."""
     if isinstance(value, dict) and value:
-        for key, each in value.items():
+        for key, item in value.items():
             shown = f".{key}" if str(key).replace("-", "").replace("_", "").isalnum() else f'["{key}"]'
-            yield from paths_of(each, f"{path}{shown}")
+            yield from paths_of(item, f"{path}{shown}")
     elif isinstance(value, list) and value:
-        for index, each in enumerate(value):
-            yield from paths_of(each, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from paths_of(item, f"{path}[{index}]")
     else:
         yield path.lstrip(".")
 
@@ -89,7 +89,7 @@ def test_our_spec_misses_the_additions_and_nothing_else(case: tuple[str, Convert
         parse_cluster(conversion.cluster)
 
     assert sorted(problem.path for problem in error.value.problems) == sorted(
-        each.path for each in conversion.additions
+        addition.path for addition in conversion.additions
     )
 
 
@@ -114,9 +114,10 @@ def test_the_completed_stack_deploys(case: tuple[str, Converted]) -> None:
     spec = parse_cluster(cluster)
     deployment = deploy(lambda: SlurmCluster(cluster["name"], cluster))
 
-    sets = {each.name: each.replicas for each in spec.node_sets}
+    sets = {node_set.name: node_set.replicas for node_set in spec.node_sets}
     found = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["replicas"] for each in deployment.resources("StatefulSet")
+        resource.inputs["metadata"]["name"]: resource.inputs["spec"]["replicas"]
+        for resource in deployment.resources("StatefulSet")
     }
     assert sets.items() <= found.items()
     assert found["login"] == spec.login.replicas

@@ -13,7 +13,7 @@ NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}, partition: {e
 
 
 def fate_of(conversion: Converted, path: str) -> Fate:
-    (entry,) = [each for each in conversion.entries if each.leaf.path == path]
+    (entry,) = [entry for entry in conversion.entries if entry.leaf.path == path]
     return entry.fate
 
 
@@ -73,7 +73,7 @@ partitions:
         {"name": "gpu", "options": {"MaxTime": "4:00:00", "State": "UP"}},
         {"name": "every", "default": True, "options": {"AllowGroups": "a,b"}},
     ]
-    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["cpu", "every"], ["gpu", "every"]]
+    assert [item["partitions"] for item in conversion.cluster["node_sets"]] == [["cpu", "every"], ["gpu", "every"]]
     assert fate_of(conversion, "partitions.default.enabled") is Fate.NOT_POSSIBLE  # Slurm reserves the name
     parse_cluster(completed(conversion))
 
@@ -92,7 +92,7 @@ partitions: {default: {enabled: true, nodesets: [ALL]}}
 def test_a_node_on_each_machine_needs_a_number(tmp_path: Path) -> None:
     conversion = converted(tmp_path, "clusterName: hpc\nnodesets: {cpu: {scalingMode: DaemonSet}}\n")
 
-    assert "node_sets[0].replicas" in {each.path for each in conversion.additions}
+    assert "node_sets[0].replicas" in {addition.path for addition in conversion.additions}
     parse_cluster(completed(conversion))
 
 
@@ -140,7 +140,7 @@ nodesets: {{cpu: {NODE_SET}}}
     conversion = converted(tmp_path, text)
 
     assert conversion.cluster["slurm"]["extra"] == {"MinJobAge": "2", "SlurmctldParameters": "enable_stepmgr"}
-    assert [each["name"] for each in conversion.cluster["partitions"]] == ["p", "cpu"]
+    assert [partition["name"] for partition in conversion.cluster["partitions"]] == ["p", "cpu"]
     assert fate_of(conversion, "controller.extraConfMap.MinJobAge") is Fate.NOT_NEEDED
     assert fate_of(conversion, "controller.persistence.existingClaim") is Fate.NOT_POSSIBLE
     assert "state" not in conversion.cluster.get("storage", {})
@@ -167,8 +167,8 @@ spec: {{template: {{spec: {{hostname: "{hostname}"}}}}, partition: {{enabled: tr
     conversion = converted(tmp_path, text)
 
     assert conversion.cluster["name"] == "hpc"
-    assert [each["name"] for each in conversion.cluster["node_sets"]] == [name]
-    assert [each["name"] for each in conversion.cluster["partitions"]] == [name]
+    assert [item["name"] for item in conversion.cluster["node_sets"]] == [name]
+    assert [partition["name"] for partition in conversion.cluster["partitions"]] == [name]
 
 
 def test_the_class_of_all_pods_is_that_of_each_role(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ nodesets: {{cpu: {NODE_SET}, own: {{podSpec: {{priorityClassName: mine}}}}}}
     cluster = converted(tmp_path, text).cluster
 
     assert cluster["controller"]["priority_class"] == "high"
-    assert [each["priority_class"] for each in cluster["node_sets"]] == ["high", "mine"]
+    assert [item["priority_class"] for item in cluster["node_sets"]] == ["high", "mine"]
 
 
 @pytest.mark.parametrize("kind", ["nodesets", "loginsets", "partitions"])

@@ -56,7 +56,7 @@ partitionConfiguration:
         {"name": "low", "default": True, "options": {"MaxTime": "8:00:00", "PriorityTier": "1"}},
         {"name": "every", "default": False, "options": {"QOS": "normal"}},
     ]
-    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["low", "every"], ["every"]]
+    assert [item["partitions"] for item in conversion.cluster["node_sets"]] == [["low", "every"], ["every"]]
     assert fates(conversion, "rawConfig[2]")[" (PartitionName)"][0] is Fate.NOT_POSSIBLE
 
 
@@ -74,7 +74,7 @@ partitionConfiguration:
         {"name": "main", "default": True, "options": {"State": "UP"}},
         {"name": "gpu", "options": {"MaxTime": "1-00"}},
     ]
-    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["main"], ["main", "gpu"]]
+    assert [item["partitions"] for item in conversion.cluster["node_sets"]] == [["main"], ["main", "gpu"]]
     assert fates(conversion, "partitions[1].config")[" (Nonsense)"][0] is Fate.NOT_POSSIBLE
 
 
@@ -84,7 +84,7 @@ partitionConfiguration: {configType: structured, partitions: [{name: main, nodeS
 """
     conversion = converted(tmp_path, flux(CLUSTER + partitions))
 
-    assert [each["partitions"] for each in conversion.cluster["node_sets"]] == [["main"], ["gpu"]]
+    assert [item["partitions"] for item in conversion.cluster["node_sets"]] == [["main"], ["gpu"]]
     parse_cluster(completed(conversion))
 
 
@@ -158,7 +158,7 @@ nodesets:
         {"path": "/dev/shm", "memory_gib": 8, "roles": ["worker"]},
     ]
     parse_cluster(completed(conversion))
-    left = [each.leaf.value for each in conversion.entries if "mountPath" in each.leaf.keys and not each.targets]
+    left = [entry.leaf.value for entry in conversion.entries if "mountPath" in entry.leaf.keys and not entry.targets]
     assert left == ["/x", "/y", "/mnt/local", "/etc/x"]
 
 
@@ -212,7 +212,9 @@ def test_a_volume_of_a_node_set_that_needs_another_name_stays(tmp_path: Path) ->
     assert conversion.cluster["jail"]["submounts"] == [
         {"path": "/x", "host_path": "/mnt/a", "roles": ["worker"], "node_sets": ["<add>"]}
     ]
-    assert {"node_sets[0].name", "jail.submounts[0].node_sets[0]"} <= {each.path for each in conversion.additions}
+    assert {"node_sets[0].name", "jail.submounts[0].node_sets[0]"} <= {
+        addition.path for addition in conversion.additions
+    }
 
 
 def test_homes_of_one_node_set_are_those_of_all(tmp_path: Path) -> None:
@@ -276,9 +278,9 @@ def test_what_the_spec_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
     node_sets = NODE_SETS.replace("name: cpu", "name: controller")
     conversion = converted(tmp_path, flux(CLUSTER, node_sets))
 
-    (addition,) = [each for each in conversion.additions if each.path.endswith(".name")]
+    (addition,) = [addition for addition in conversion.additions if addition.path.endswith(".name")]
     assert 'got "controller", which is reserved' in addition.text
-    (entry,) = [each for each in conversion.entries if each.leaf.path.endswith("nodesets[0].name")]
+    (entry,) = [entry for entry in conversion.entries if entry.leaf.path.endswith("nodesets[0].name")]
     assert entry.fate is Fate.NOT_POSSIBLE
 
 
@@ -286,7 +288,7 @@ def test_problems_between_values_are_to_be_corrected(tmp_path: Path) -> None:
     node_sets = NODE_SETS.replace("name: cpu", "name: cpu, replicas: 5000")
     conversion = converted(tmp_path, flux(CLUSTER, node_sets))
 
-    assert [each.path for each in conversion.additions if "slurm.max_nodes" in each.text] == ["node_sets"]
+    assert [addition.path for addition in conversion.additions if "slurm.max_nodes" in addition.text] == ["node_sets"]
     assert "# CORRECT node_sets: 5001 nodes in all" in conversion.stack_file()
 
 
@@ -356,7 +358,7 @@ slurmConfig: {maxJobCount: 5}
     conversion = converted(tmp_path, flux(CLUSTER + more))
 
     unknown = [
-        each.leaf.path.rpartition("overrideValues.")[2] for each in conversion.entries if each.fate is Fate.UNKNOWN
+        entry.leaf.path.rpartition("overrideValues.")[2] for entry in conversion.entries if entry.fate is Fate.UNKNOWN
     ]
     assert unknown == ["imagePullSecrets", "k8sNodeFilterz[0].name"]
     assert fates(conversion, "overrideValues.secrets")[""][0] is Fate.NOT_NEEDED
@@ -372,8 +374,8 @@ def test_node_sets_in_values_that_are_not_overridden_are_taken(tmp_path: Path) -
     text = flux(CLUSTER).replace("  enabled: true\n  overrideValues:", "  enabled: true\n  values:")
     conversion = converted(tmp_path, text)
 
-    assert [each["name"] for each in conversion.cluster["node_sets"]] == ["cpu", "gpu"]
-    assert Fate.UNKNOWN not in {each.fate for each in conversion.entries}
+    assert [item["name"] for item in conversion.cluster["node_sets"]] == ["cpu", "gpu"]
+    assert Fate.UNKNOWN not in {entry.fate for entry in conversion.entries}
 
 
 def test_accounting_and_the_rest_api_are_on_where_they_are_on(tmp_path: Path) -> None:

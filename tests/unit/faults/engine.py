@@ -73,9 +73,9 @@ class Engine:
             # What this run has come to stands before what it has not, as in a real state.
             order = [name for name, _ in wanted if name in self.state]
             self.state = {
-                name: self.state[name] for name in [*order, *(each for each in self.state if each not in order)]
+                name: self.state[name] for name in [*order, *(text for text in self.state if text not in order)]
             }
-        for name in reversed([name for name in self.state if name not in {each for each, _ in wanted}]):
+        for name in reversed([name for name in self.state if name not in {text for text, _ in wanted}]):
             self._delete(name)
 
     def destroy(self) -> None:
@@ -121,9 +121,9 @@ class Engine:
     def _wanted(self, program: Program) -> list[tuple[str, Json]]:
         recorded = self.state.get("RemovedNodeSets", {}).get("namespace_uid")
         place = {"namespace": NAMESPACE, "namespace_uid": recorded or _namespace_uid(self), "owner": OWNER}
-        policies = {name: each.policy.model_dump(mode="json") for name, each in program.node_sets.items()}
+        policies = {name: node_set.policy.model_dump(mode="json") for name, node_set in program.node_sets.items()}
         every = {**place, "selector": labels_of("worker"), "policies": policies}
-        chains = [_chain(place, name, each, policies[name]) for name, each in program.node_sets.items()]
+        chains = [_chain(place, name, node_set, policies[name]) for name, node_set in program.node_sets.items()]
         steps = [step for chain in (reversed(chains) if program.other_way_round else chains) for step in chain]
         waits = [step for step in steps if step[0].startswith("NodesReady")]
         guarded = [step for step in steps if step not in waits]

@@ -180,7 +180,7 @@ class FaultyTransport:
         """Ask, and note which answers are true."""
         faults, world, key = self.faults, self.faults.world, tuple(command)
         before = faults.answers.get(key, [])
-        older = [each for each in before[::-1] if each.second < int(world.slurm.changed_at)]
+        older = [given for given in before[::-1] if given.second < int(world.slurm.changed_at)]
         if kind == "stale" and older:
             world.tell(f"{' '.join(command)} -> stale")
             stale = faults.choices.of(older)

@@ -181,9 +181,9 @@ class Watch:
         if owner is None or ": rolling-update " not in self.slurm.reason or self.disturbed:
             return
         own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
-        out = {each for each in own if each in names or not (self._in_service(each) or self._held_otherwise(each))}
+        out = {text for text in own if text in names or not (self._in_service(text) or self._held_otherwise(text))}
         # A node that nobody knew to be there when nodes were chosen costs nothing.
-        known = [each for each in names if self._in_service(each) and self.appeared.get(each, -1) < self.run_moment]
+        known = [name for name in names if self._in_service(name) and self.appeared.get(name, -1) < self.run_moment]
         if known and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
             self._violated(f"a rolling update has {sorted(out)} out of service at a time")
 
@@ -210,7 +210,7 @@ class Watch:
         if self.slurm.processes.get(name):
             self._violated(f"the record of {name} is deleted while jobs {self.slurm.processes[name]} are on it")
         required = [job.job_id for job in self.slurm.jobs.values() if job.state == "PENDING" and name in job.required]
-        reserved = [each for each, names in self.slurm.reservations.items() if name in names]
+        reserved = [reservation for reservation, names in self.slurm.reservations.items() if name in names]
         if required and not self._excused("jobs", self.counted_on, name, self.believed):
             self._violated(f"the record of {name} is deleted while jobs {required} wait for it")
         if reserved and not self._excused("reservations", self.counted_on, name, self.believed):
@@ -231,12 +231,12 @@ class Watch:
             self._violated(f"{verb} of job {job.job_id}, which is on no node that leaves")
         # Each node set that it is on has a say, whichever of them loses nodes.
         sets = {name.rpartition("-")[0] for name in job.nodes}
-        if not all(self._allowed(verb, each, job) for each in sets):
+        if not all(self._allowed(verb, text, job) for text in sets):
             self._violated(f"{verb} of job {job.job_id}, which not all policies of {sorted(sets)} allow")
         leaving = [name for name in drained if name in self.slurm.nodes and self._is_of_this_pass(name)]
-        for each in {name.rpartition("-")[0] for name in leaving or drained}:
-            if verb == "requeue" and all(map(_aborts_for_one, self.policies[each])):
-                self._all_requeueable(each)
+        for text in {name.rpartition("-")[0] for name in leaving or drained}:
+            if verb == "requeue" and all(map(_aborts_for_one, self.policies[text])):
+                self._all_requeueable(text)
 
     def _is_of_this_pass(self, name: str) -> bool:
         return bool(self.pass_reason) and self.slurm.nodes[name].reason.startswith(self.pass_reason)

@@ -76,7 +76,7 @@ def provider(kind: str) -> LiveProvider:
 def set_up() -> Iterator[Stage]:
     """Put the model in the place of machine and cluster, in all modules that use them."""
     found = pkgutil.iter_modules(lifecycle.__path__, f"{lifecycle.__name__}.")
-    modules: list[ModuleType] = [import_module(each.name) for each in found]
+    modules: list[ModuleType] = [import_module(module_info.name) for module_info in found]
     replaced = {"MachineClock": STAGE.clock, "report": STAGE.report}
     patches = [
         mock.patch.object(module, name, new)

@@ -240,11 +240,11 @@ def test_without_a_rule_a_trace_goes_wrong_that_goes_well_with_it(name: str, mon
     with monkeypatch.context() as patch:
         mutation.mutate(patch)
         tried = ((number, _violation(number, mutation.focus)) for number in (mutation.first, *range(TRACES)))
-        number, found = next((each for each in tried if each[1]), (0, ""))
+        number, found = next((row for row in tried if row[1]), (0, ""))
     assert found, f"{TRACES} traces went well without: {name}"
     print(f"trace {number}: {found.splitlines()[0]}")  # noqa: T201 what went wrong is part of the result
-    for each in (number, *range(times(0, 20))):
-        assert _violation(each, mutation.focus) == ""
+    for item in (number, *range(times(0, 20))):
+        assert _violation(item, mutation.focus) == ""
 
 
 def _violation(number: int, focus: Focus) -> str:

@@ -109,7 +109,9 @@ class Trace:
         if what != "destroy":
             program = self.user.changed(program, what)
         override = self.user.override()
-        world.tell(f"== {what} {override}: { {name: each.replicas for name, each in program.node_sets.items()} }")
+        world.tell(
+            f"== {what} {override}: { {name: node_set.replicas for name, node_set in program.node_sets.items()} }"
+        )
         self._note_policies(program, override)
         self.faults.on = True
         sets = {*world.kubernetes.sets}
@@ -137,7 +139,7 @@ class Trace:
 
     def _require_back(self, in_service: set[str], program: Program) -> None:
         """After an abort all that stays and was in service is in service again."""
-        policies = [policy for each in self.world.watch.policies.values() for policy in each]
+        policies = [policy for row in self.world.watch.policies.values() for policy in row]
         if not all(policy.wait for policy in policies) or not self.world.watch.has_seen_its_drains():
             return
         pods = self.world.kubernetes.pods.values()
@@ -186,7 +188,7 @@ class Trace:
         kubernetes, watch = self.world.kubernetes, self.world.watch
         right, kubernetes.namespace_uid, watch.wrong_place = kubernetes.namespace_uid, "uid-of-another", True
         self.world.tell("== in the wrong place")
-        smaller = {name: NodeSet(**{**vars(each), "replicas": 0}) for name, each in program.node_sets.items()}
+        smaller = {name: NodeSet(**{**vars(node_set), "replicas": 0}) for name, node_set in program.node_sets.items()}
         operations = (lambda: self.engine.up(Program(smaller)), self.engine.destroy)
         self._attempt(self.choices.of(operations))
         kubernetes.namespace_uid, watch.wrong_place = right, False
@@ -218,13 +220,17 @@ class Trace:
 
     def _note_policies(self, program: Program, override: str = "{}") -> None:
         recorded = self.engine.recorded_policies()
-        declared = {name: [each.policy] for name, each in program.node_sets.items()}
+        declared = {name: [node_set.policy] for name, node_set in program.node_sets.items()}
         names = {*recorded, *declared}
         self.world.watch.policies |= {
-            name: [overridden(each, override) for each in (*declared.get(name, []), *recorded.get(name, []))]
+            name: [
+                overridden(drain_spec, override) for drain_spec in (*declared.get(name, []), *recorded.get(name, []))
+            ]
             for name in names
         }
-        self.world.watch.budgets |= {name: Share(each.max_unavailable) for name, each in program.node_sets.items()}
+        self.world.watch.budgets |= {
+            name: Share(node_set.max_unavailable) for name, node_set in program.node_sets.items()
+        }
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -262,7 +268,9 @@ class Trace:
     def _lacks(self, program: Program) -> list[str]:
         """Return what is not as the program wants it."""
         kubernetes, slurm = self.world.kubernetes, self.world.slurm
-        wanted = {f"{name}-{ordinal}" for name, each in program.node_sets.items() for ordinal in range(each.replicas)}
+        wanted = {
+            f"{name}-{ordinal}" for name, node_set in program.node_sets.items() for ordinal in range(node_set.replicas)
+        }
         ready = {pod.name for pod in kubernetes.pods.values() if pod.ready and pod.going_since is None}
         old = [
             pod.name

@@ -323,11 +323,11 @@ def test_a_killed_process_leaves_no_file_with_a_certificate_or_key(tmp_path: Pat
 
 
 def test_threads_that_read_a_kubeconfig_at_once_share_files_that_stay() -> None:
-    for each in range(20):
-        access = Access(with_certificates(f"ca-{each}"))
+    for index in range(20):
+        access = Access(with_certificates(f"ca-{index}"))
         with ThreadPoolExecutor(8) as threads:
             files = {settings.ssl_ca_cert or "" for settings in threads.map(client_settings, [access] * 8)}
-        assert [Path(file).read_text() for file in files] == [f"ca-{each}"]
+        assert [Path(file).read_text() for file in files] == [f"ca-{index}"]
 
 
 def test_a_server_that_is_not_there_is_named_with_what_to_check(api: Api) -> None:

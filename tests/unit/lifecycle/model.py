@@ -110,7 +110,7 @@ class Model:
 
     def drained(self) -> dict[str, str]:
         """Return the reasons of the nodes that are drained."""
-        return {name: each.reason for name, each in self.records.items() if each.drain}
+        return {name: record.reason for name, record in self.records.items() if record.drain}
 
 
 @contextmanager

@@ -183,8 +183,8 @@ def test_a_preview_names_what_a_switch_of_accounting_keeps_and_loses(
 
     assert ConfigFilesProvider().diff(ID, outputs, {**olds, "files": {"slurm.conf": after}}).changes
 
-    (line,) = (each for each in capsys.readouterr().out.splitlines() if each.startswith("slurm-config: accounting is"))
-    assert [each for each in words if each not in line] == []
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("slurm-config: accounting is"))
+    assert [word for word in words if word not in line] == []
     assert ("wait for ever" in line) is ("Enforce" in after)
 
 

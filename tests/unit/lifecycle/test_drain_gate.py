@@ -183,8 +183,8 @@ def test_a_controller_that_the_user_gave_up_does_not_keep_a_cluster(
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     open_gate(model)
     assert any(
-        "Continues without asking for jobs because of SOPERATOR_CONTROLLER_LOST" in each
-        for each in model.world.reported
+        "Continues without asking for jobs because of SOPERATOR_CONTROLLER_LOST" in text
+        for text in model.world.reported
     )
 
 

@@ -81,7 +81,7 @@ def test_what_a_deletion_would_drain_is_said_to_be_unknown_where_it_is(
 def test_deleting_drains_all_nodes_for_a_removal(model: Model) -> None:
     DrainGateProvider().delete("", recorded(model))
     markers = [Marker.read(reason, OWNER) for reason in model.drained().values()]
-    assert [each.operation for each in markers if each] == [Operation.REMOVAL] * 3
+    assert [marker.operation for marker in markers if marker] == [Operation.REMOVAL] * 3
 
 
 def test_deleting_fails_and_puts_all_back_when_a_job_does_not_end_in_time(model: Model) -> None:

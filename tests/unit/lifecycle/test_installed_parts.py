@@ -15,7 +15,7 @@ from tests.unit.operations.test_installed import PARTS, a_world, image
 
 
 def inputs(**changes: Any) -> dict[str, Any]:
-    asked = [each.model_dump(mode="json") for each in requirements(parse_platform(PARTS))]
+    asked = [requirement.model_dump(mode="json") for requirement in requirements(parse_platform(PARTS))]
     return {"where": "soperator:platform", "requirements": asked, "kubeconfig": None, "context": None, **changes}
 
 

@@ -47,7 +47,7 @@ def test_a_move_changes_the_state_and_no_node(name: str, to_plugin: bool) -> Non
         assert {key: value for key, value in moved.items() if value is not None} == recorded
         assert job.state == "RUNNING"
         assert model.drained() == {}
-        assert not [each for each in model.commands if "update" in each or "delete" in each]
+        assert not [command for command in model.commands if "update" in command or "delete" in command]
         if to_plugin:
             assert not acts.diff(name, moved, news).changes
 

@@ -218,7 +218,7 @@ def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: M
 # -- drains that an interrupted run has left -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.SCALE_DOWN])
+@pytest.mark.parametrize("operation", [operation for operation in Operation if operation is not Operation.SCALE_DOWN])
 def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
     model.world.slurm.drain(["gpu-0"], marker(operation))
     assert model.differs()
@@ -297,7 +297,7 @@ def test_pods_that_kubernetes_has_not_begun_to_take_away_are_waited_for(model: M
 
 def test_a_scale_down_ends_with_one_look_and_one_delete(model: Model) -> None:
     model.up(1)
-    after = model.commands[[each.startswith("scontrol update") for each in model.commands].index(True) + 1 :]
+    after = model.commands[[command.startswith("scontrol update") for command in model.commands].index(True) + 1 :]
     assert after[-4:] == [
         "scontrol show nodes --json",
         "squeue --json --all",

@@ -20,7 +20,7 @@ CHOSEN = {"$cluster": ".*", "$namespace": NAMESPACE, "$node": ".*", "$job": ".*"
 
 
 def panels(dashboard: Dashboard) -> list[dict[str, Any]]:
-    return [each for each in dashboard_json(dashboard)["panels"] if each["type"] != "row"]
+    return [panel for panel in dashboard_json(dashboard)["panels"] if panel["type"] != "row"]
 
 
 def chosen(expr: str) -> str:
@@ -49,13 +49,13 @@ def test_no_panel_lies_over_another(dashboard: Dashboard) -> None:
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.uid)
 def test_a_dashboard_takes_its_data_source_and_cluster_from_choices(dashboard: Dashboard) -> None:
     shown = dashboard_json(dashboard)
-    names = [each["name"] for each in shown["templating"]["list"]]
+    names = [item["name"] for item in shown["templating"]["list"]]
     assert names[:3] == ["datasource", "cluster", "namespace"]
     queries = [target["expr"] for panel in panels(dashboard) for target in panel["targets"]]
     used = set(re.findall(r"\$\{?(\w+)", " ".join(queries)))
     assert used == {*names} - {"datasource"}
     assert {panel["datasource"]["uid"] for panel in panels(dashboard)} == {"${datasource}"}
-    assert len({each["id"] for each in shown["panels"]}) == len(shown["panels"])
+    assert len({panel["id"] for panel in shown["panels"]}) == len(shown["panels"])
 
 
 def test_a_column_of_a_table_has_its_name_and_unit() -> None:
@@ -69,7 +69,7 @@ def test_a_column_of_a_table_has_its_name_and_unit() -> None:
 
 
 def test_addresses_and_texts_are_the_same_each_time() -> None:
-    assert len({each.uid for each in DASHBOARDS}) == len(DASHBOARDS)
-    for each in DASHBOARDS:
-        assert dashboard_text(each) == dashboard_text(each)
-        assert json.loads(dashboard_text(each)) == dashboard_json(each)
+    assert len({dashboard.uid for dashboard in DASHBOARDS}) == len(DASHBOARDS)
+    for dashboard in DASHBOARDS:
+        assert dashboard_text(dashboard) == dashboard_text(dashboard)
+        assert json.loads(dashboard_text(dashboard)) == dashboard_json(dashboard)

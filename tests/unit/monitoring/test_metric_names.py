@@ -20,14 +20,14 @@ from tests.unit.monitoring.world import BUSY
 
 
 def queries() -> Iterator[str]:
-    yield from (each.expr for each in (*ALERTS, *RECORDINGS))
+    yield from (alert.expr for alert in (*ALERTS, *RECORDINGS))
     yield from (query.expr for dashboard in DASHBOARDS for panel in dashboard.panels for query in panel.queries)
     yield from (variable.metric for dashboard in DASHBOARDS for variable in dashboard.variables)
 
 
 USED = {name for query in queries() for name in metrics(query)}
 OTHERS = {name for names in OTHER_EXPORTERS.values() for name in names}
-RECORDED = {each.record for each in RECORDINGS}
+RECORDED = {recording.record for recording in RECORDINGS}
 
 
 def test_names_of_metrics_are_found_in_a_query() -> None:
@@ -59,13 +59,13 @@ def test_the_exporter_has_every_metric_of_slurm_in_its_answers(tmp_path: Path) -
 
 def test_series_of_the_tests_have_the_exporter_s_names_and_labels() -> None:
     of_scrape = {"namespace", "job", "instance", "pod"}
-    for each in (*BUSY, *(name for fault in FAULTS.values() for name in fault.world)):
-        name, _, labels = each.partition("{")
+    for text in (*BUSY, *(name for fault in FAULTS.values() for name in fault.world)):
+        name, _, labels = text.partition("{")
         if name.startswith("slurm_"):
             assert set(re.findall(r"(\w+)=", re.sub(r'"[^"]*"', '""', labels))) == {
                 *METRICS[name].labels,
                 *of_scrape,
-            }, each
+            }, text
 
 
 def test_every_recorded_series_is_read() -> None:

@@ -64,7 +64,7 @@ def changed(world: Series, without: Iterable[str] = (), *series: tuple[str, str]
         without: Patterns of series that leave.
         series: Series that come, or have other values.
     """
-    left = {name: values for name, values in world.items() if not any(re.search(each, name) for each in without)}
+    left = {name: values for name, values in world.items() if not any(re.search(text, name) for text in without)}
     return {**left, **dict(series)}
 
 

@@ -111,8 +111,8 @@ def test_the_installed_versions_are_found() -> None:
 
 def test_all_parts_that_are_missing_are_named_at_once() -> None:
     found = problems(SmallWorld())
-    assert {each.partition(":")[0] for each in found} == PARTS.keys()
-    assert all("exists: true, but " in each for each in found)
+    assert {text.partition(":")[0] for text in found} == PARTS.keys()
+    assert all("exists: true, but " in text for text in found)
 
 
 @pytest.mark.parametrize(

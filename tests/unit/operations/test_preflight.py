@@ -284,7 +284,7 @@ def test_an_api_that_may_not_be_asked_for_its_addresses_is_a_problem_among_other
 
     missing = reference("login.priority_class", "PriorityClass", "high")
     reported = found(Forbidding(), missing)
-    assert [each.partition(":")[0] for each in reported] == ["login.priority_class", "network.api_servers"]
+    assert [text.partition(":")[0] for text in reported] == ["login.priority_class", "network.api_servers"]
     assert "endpointslices: forbidden. List its addresses here" in reported[1]
 
 

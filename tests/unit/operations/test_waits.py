@@ -21,10 +21,10 @@ ENDS_BY_ITSELF = {
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
     """Yield all functions below a node by their qualified names."""
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef):
-            yield f"{prefix}{each.name}", each
-        yield from functions(each, f"{prefix}{each.name}." if isinstance(each, ast.ClassDef) else prefix)
+    for item in ast.iter_child_nodes(node):
+        if isinstance(item, ast.FunctionDef):
+            yield f"{prefix}{item.name}", item
+        yield from functions(item, f"{prefix}{item.name}." if isinstance(item, ast.ClassDef) else prefix)
 
 
 def waiting() -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -35,9 +35,9 @@ def waiting() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 def loops(function: ast.FunctionDef) -> Iterator[tuple[ast.For, ast.Call]]:
     """Yield the loops over `until` in a function."""
-    for each in ast.walk(function):
-        if isinstance(each, ast.For) and isinstance(each.iter, ast.Call) and called(each.iter) == "until":
-            yield each, each.iter
+    for node in ast.walk(function):
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(node.iter) == "until":
+            yield node, node.iter
 
 
 def called(call: ast.Call) -> str:
@@ -46,27 +46,27 @@ def called(call: ast.Call) -> str:
 
 def shows(loop: ast.For, call: ast.Call) -> bool:
     """Return True where the time left is shown by `until`, or in a text of the loop."""
-    texts = (each.value for each in ast.walk(loop) if isinstance(each, ast.FormattedValue))
-    names = (getattr(each, "id", "") for text in texts for each in ast.walk(text))
-    return any(each.arg == "say" for each in call.keywords) or ast.unparse(loop.target) in names
+    texts = (node.value for node in ast.walk(loop) if isinstance(node, ast.FormattedValue))
+    names = (getattr(node, "id", "") for text in texts for node in ast.walk(text))
+    return any(keyword.arg == "say" for keyword in call.keywords) or ast.unparse(loop.target) in names
 
 
 def test_every_wait_has_an_end() -> None:
-    found = [(name, ast.unparse(call.args[0])) for name, each in waiting() for _, call in loops(each)]
+    found = [(name, ast.unparse(call.args[0])) for name, function in waiting() for _, call in loops(function)]
     assert len(found) > 20
-    assert not [each for each in found if "inf" in each[1]]
+    assert not [row for row in found if "inf" in row[1]]
 
 
 def test_every_wait_shows_until_when_it_lasts() -> None:
-    silent = [name for name, each in waiting() for loop, call in loops(each) if not shows(loop, call)]
+    silent = [name for name, function in waiting() for loop, call in loops(function) if not shows(loop, call)]
     assert silent == []
 
 
 def test_no_other_function_waits_but_those_whose_end_is_tested() -> None:
     sleeps = {
         name
-        for name, each in waiting()
-        for call in ast.walk(each)
+        for name, function in waiting()
+        for call in ast.walk(function)
         if isinstance(call, ast.Call) and called(call) == "sleep"
     }
     # Programs of probes, which run in pods of limited life; the waits themselves.

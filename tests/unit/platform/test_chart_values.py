@@ -22,7 +22,7 @@ def nested(path: str, value: object) -> dict[str, Any]:
 
 
 def problems(values: dict[str, Any], known: KnownKeys) -> list[str]:
-    return [str(each) for each in unknown_keys(values, known, "chart 1.0")]
+    return [str(unknown_key) for unknown_key in unknown_keys(values, known, "chart 1.0")]
 
 
 def level_of(known: KnownKeys, path: str) -> KnownKeys:
@@ -46,7 +46,7 @@ def misspelt(draw: st.DrawFn) -> tuple[str, str, str]:
     """A list, a key of it, and the same key with one character twice, at a level with known keys alone."""
     name = draw(st.sampled_from(LISTS))
     known = known_keys(name)
-    path = draw(st.sampled_from([*known.paths()]).filter(lambda each: not level_of(known, each).free))
+    path = draw(st.sampled_from([*known.paths()]).filter(lambda item: not level_of(known, item).free))
     above, _, key = path.rpartition(".")
     index = draw(st.integers(0, len(key) - 1))
     wrong = key[:index] + key[index] + key[index:]
@@ -102,7 +102,7 @@ def test_all_unknown_keys_are_found_at_once() -> None:
 
 
 def test_every_list_is_that_of_a_chart_of_the_table() -> None:
-    there = {each.name.removesuffix(".txt") for each in (files("soperator_pulumi.platform") / "keys").iterdir()}
+    there = {path.name.removesuffix(".txt") for path in (files("soperator_pulumi.platform") / "keys").iterdir()}
     assert there == {*LISTS}
 
 

@@ -121,7 +121,7 @@ def test_problems_of_a_part_by_itself_have_paths_in_it() -> None:
     with pytest.raises(SpecError) as caught:
         GpuOperator("gpus", {"values": {"cdi": {"enbled": 1}}, "mig_strategy": "both"})
     assert str(caught.value).splitlines()[0] == "GpuOperator 'gpus' has 2 problems:"
-    assert [each.path for each in caught.value.problems] == ["mig_strategy", "values.cdi.enbled"]
+    assert [problem.path for problem in caught.value.problems] == ["mig_strategy", "values.cdi.enbled"]
 
 
 def test_a_checked_spec_is_settled_once() -> None:
@@ -189,7 +189,7 @@ def test_a_folder_without_charts_is_refused_with_all_commands_that_fetch_them(tm
     parts = {"cert_manager": {}, "mariadb_operator": {}, "gpu_operator": {"version": "v26.7.1"}}
     with pytest.raises(SpecError) as caught:
         Platform("platform", {"source": {"folder": str(tmp_path)}, **parts})
-    assert [(each.path, each.text.partition(" Fetch it: ")[2]) for each in caught.value.problems] == [
+    assert [(problem.path, problem.text.partition(" Fetch it: ")[2]) for problem in caught.value.problems] == [
         ("source.folder", f"helm pull {MARIADB}/mariadb-operator-crds --version 26.6.0"),
         ("source.folder", f"helm pull {MARIADB}/mariadb-operator --version 26.6.0"),
         ("source.folder", f"helm pull gpu-operator --repo {NVIDIA} --version v26.7.1"),

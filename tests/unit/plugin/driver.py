@@ -97,12 +97,12 @@ class FakeEngine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engi
 
     def one(self, name: str, type_: str = "") -> resource_pb2.RegisterResourceRequest:
         """The only registration of a name, and of a type that ends so."""
-        (found,) = [each for each in self.registered if each.name == name and each.type.endswith(type_)]
+        (found,) = [request for request in self.registered if request.name == name and request.type.endswith(type_)]
         return found
 
     def of(self, type_: str) -> list[resource_pb2.RegisterResourceRequest]:
         """The registrations of types that begin so."""
-        return [each for each in self.registered if each.type.startswith(type_)]
+        return [request for request in self.registered if request.type.startswith(type_)]
 
 
 def outputs_of(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -219,7 +219,7 @@ def plain(given: struct_pb2.Struct) -> dict[str, Any]:
 
 def _plain(value: PropertyValue) -> Any:
     if isinstance(value.value, Mapping):
-        return {key: _plain(each) for key, each in value.value.items()}
+        return {key: _plain(property_value) for key, property_value in value.value.items()}
     if isinstance(value.value, tuple):
-        return [_plain(each) for each in value.value]
+        return [_plain(item) for item in value.value]
     return value.value

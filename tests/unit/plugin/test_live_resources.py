@@ -122,7 +122,9 @@ def test_none_is_left_out_at_every_depth_as_in_a_state_of_a_python_program(plugi
 
 def test_inputs_of_a_wrong_type_are_failures_with_their_paths(plugin: ResourceProviderStub) -> None:
     bad = {**FILES, "readers": [{"component": "controller"}], "after_sync": "never"}
-    found = {each.property: each.reason for each in checked(plugin, "ConfigFiles", bad).failures}
+    found = {
+        check_failure.property: check_failure.reason for check_failure in checked(plugin, "ConfigFiles", bad).failures
+    }
     assert found.keys() == {"readers[0].container", "after_sync"}
     assert found["after_sync"] == "Input should be 'nothing', 'slurm', 'sshd' or 'slurmdbd'."
 
@@ -144,7 +146,7 @@ def test_a_secret_that_a_preview_does_not_know_stays_unknown(plugin: ResourcePro
 
 def test_what_a_preview_knows_is_checked_beside_what_it_does_not(plugin: ResourceProviderStub) -> None:
     answer = checked(plugin, "NodeDrain", {"replicas": UNKNOWN, "node_set": "cpu", "identity": 1.0})
-    found = {each.property: each.reason for each in answer.failures}
+    found = {check_failure.property: check_failure.reason for check_failure in answer.failures}
     assert found.keys() == {"namespace", "owner", "selector", "policy", "identity"}
     assert found["namespace"] == "Field required."
 
@@ -230,7 +232,7 @@ def test_a_state_that_lacks_a_property_is_named_with_the_next_step_and_without_v
     assert words.startswith("hpc-it: the state has properties that this version of the plugin does not take:\n")
     assert "\n  namespace: Field required.\n  identity: Field required.\n" in words
     assert "pulumi stack export" in words
-    assert not [each for each in ("Traceback", "hunter2") if each in words]
+    assert not [text for text in ("Traceback", "hunter2") if text in words]
 
 
 def test_the_state_of_a_tree_that_lacks_its_cluster_is_named_likewise(plugin: ResourceProviderStub) -> None:

@@ -97,7 +97,7 @@ def test_a_cluster_is_registered_with_all_of_its_children_below_it(made: Made) -
     assert made.response.urn.endswith(f"::{CLUSTER}::hpc")
     assert made.engine.one("hpc", ":SlurmCluster").parent == STACK_URN
     assert made.engine.one("hpc-drain-gate").parent == made.response.urn
-    gpu = next(each for each in made.engine.of("soperator-pulumi:index:NodeSet") if each.name == "hpc-gpu")
+    gpu = next(request for request in made.engine.of("soperator-pulumi:index:NodeSet") if request.name == "hpc-gpu")
     assert made.engine.one("hpc-gpu-drain").parent.endswith(f"{CLUSTER}${gpu.type}::hpc-gpu")
 
 
@@ -112,18 +112,18 @@ def test_the_spelling_of_other_languages_reaches_the_spec_and_keys_of_the_users_
 
 
 def test_what_acts_on_the_cluster_is_served_by_the_plugin_that_made_the_cluster(made: Made) -> None:
-    acting = [each for each in made.engine.of("soperator-pulumi:index:") if each.custom]
-    assert {each.provider for each in acting} == {f"{PROVIDER}::{PROVIDER_ID}"}
-    assert len({each.type for each in acting}) == 14
+    acting = [request for request in made.engine.of("soperator-pulumi:index:") if request.custom]
+    assert {request.provider for request in acting} == {f"{PROVIDER}::{PROVIDER_ID}"}
+    assert len({request.type for request in acting}) == 14
     assert not made.engine.of("pulumi-python:dynamic")
-    assert not any("__provider" in each.object.fields for each in made.engine.registered)
+    assert not any("__provider" in request.object.fields for request in made.engine.registered)
 
 
 def test_each_continues_the_resource_of_a_python_program(made: Made) -> None:
-    for each in made.engine.of("soperator-pulumi:index:"):
-        if each.custom:
-            (alias,) = each.aliases
-            assert alias.spec.type == f"pulumi-python:dynamic/soperator:{each.type.rpartition(':')[2]}"
+    for request in made.engine.of("soperator-pulumi:index:"):
+        if request.custom:
+            (alias,) = request.aliases
+            assert alias.spec.type == f"pulumi-python:dynamic/soperator:{request.type.rpartition(':')[2]}"
 
 
 def test_the_resources_are_those_of_the_same_description_in_python(made: Made) -> None:
@@ -147,7 +147,9 @@ def test_the_resources_are_those_of_the_same_description_in_python(made: Made) -
     }
     config = {"soperator:served_by": "plugin"}
     python = deploy(lambda: SlurmCluster("hpc", description), outputs=outputs_of, config=config)
-    assert without_component(made.engine.registered) == without_component(each.request for each in python.recorded)
+    assert without_component(made.engine.registered) == without_component(
+        resource.request for resource in python.recorded
+    )
 
 
 def without_component(
@@ -155,8 +157,8 @@ def without_component(
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the inputs by type and name, but for the cluster's URN, in which mocks have the stack's type as well."""
     return {
-        (each.type, each.name): {key: value for key, value in plain(each.object).items() if key != "component"}
-        for each in registered
+        (request.type, request.name): {key: value for key, value in plain(request.object).items() if key != "component"}
+        for request in registered
     }
 
 
@@ -172,12 +174,12 @@ def test_the_program_is_given_what_it_needs_of_the_cluster(engine: FakeEngine, p
 
 def test_a_secret_kubeconfig_stays_secret(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
     plugin.Construct(a_cluster(engine, {**INPUTS, "kubeconfig": secret("token: hunter2")}))
-    holders = [each for each in engine.registered if "hunter2" in str(each)]
-    assert {each.type for each in holders} >= {"pulumi:providers:kubernetes", "soperator-pulumi:index:NodeDrain"}
-    for each in holders:
-        assert PropertyValue.unmarshal_map(each.object)["kubeconfig"].is_secret
-    for each in engine.of("soperator-pulumi:index:"):
-        assert not each.custom or "kubeconfig" in each.additionalSecretOutputs
+    holders = [request for request in engine.registered if "hunter2" in str(request)]
+    assert {holder.type for holder in holders} >= {"pulumi:providers:kubernetes", "soperator-pulumi:index:NodeDrain"}
+    for holder in holders:
+        assert PropertyValue.unmarshal_map(holder.object)["kubeconfig"].is_secret
+    for request in engine.of("soperator-pulumi:index:"):
+        assert not request.custom or "kubeconfig" in request.additionalSecretOutputs
 
 
 @pytest.mark.parametrize(
@@ -191,9 +193,7 @@ def test_the_providers_configuration_chooses_the_cluster(
     plugin.Configure(configuration(kubeconfig="token: provider"))
     plugin.Construct(a_cluster(engine, {**INPUTS, **given}))
     plugin.Configure(configuration())
-    access = [
-        each for each in plain(engine.one("hpc-cpu-drain").object).items() if each[0] in {"kubeconfig", "context"}
-    ]
+    access = [row for row in plain(engine.one("hpc-cpu-drain").object).items() if row[0] in {"kubeconfig", "context"}]
     assert dict(access) == expected
     (provider,) = engine.of("pulumi:providers:kubernetes")
     assert expected.items() <= plain(provider.object).items()
@@ -205,9 +205,9 @@ def test_the_stacks_configuration_chooses_the_cluster_of_all_resources(
     """Nothing of it reaches a plugin but in the request for a component."""
     config = {"kubernetes:context": "west", "kubernetes:kubeconfig": "token: hunter2"}
     plugin.Construct(a_cluster(engine, INPUTS, config=config, configSecretKeys=["kubernetes:kubeconfig"]))
-    acting = [each for each in engine.of("soperator-pulumi:index:") if each.custom]
-    assert {plain(each.object)["context"] for each in acting} == {"west"}
-    assert all(PropertyValue.unmarshal_map(each.object)["kubeconfig"].is_secret for each in acting)
+    acting = [request for request in engine.of("soperator-pulumi:index:") if request.custom]
+    assert {plain(request.object)["context"] for request in acting} == {"west"}
+    assert all(PropertyValue.unmarshal_map(request.object)["kubeconfig"].is_secret for request in acting)
 
 
 def test_values_that_are_not_known_yet_reach_their_resources(engine: FakeEngine, plugin: ResourceProviderStub) -> None:
@@ -271,8 +271,8 @@ def test_options_of_the_component_reach_its_children(engine: FakeEngine, plugin:
     request = a_cluster(engine, INPUTS, dependencies=[pool], protect=True)
     request.aliases.add().spec.name = "blue"
     plugin.Construct(request)
-    children = [each for each in engine.registered if each.custom]
-    assert all(pool in each.dependencies for each in children)
+    children = [request for request in engine.registered if request.custom]
+    assert all(pool in child.dependencies for child in children)
     component = engine.one("hpc", ":SlurmCluster")
     assert component.protect
     assert [alias.spec.name for alias in component.aliases] == ["blue"]

@@ -44,7 +44,7 @@ def test_a_platform_is_registered_with_its_charts_and_its_offers_are_outputs(
     assert values["daemonsets"]["labels"] == {"cost_center": "4711"}
     assert values["driver"]["rdma"] == {"useHostMofed": True}
     requirements = plain(engine.one("base-installed").object)["requirements"]
-    assert [each["part"] for each in requirements] == ["cilium", "storage_class"]
+    assert [requirement["part"] for requirement in requirements] == ["cilium", "storage_class"]
     outputs = plain(made.state)
     assert outputs["gpuResource"] == "nvidia.com/gpu"
     assert outputs["storageClass"] == "shared"

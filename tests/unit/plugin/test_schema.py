@@ -41,24 +41,24 @@ def test_the_packages_of_other_languages_have_the_names_of_the_release() -> None
 
 def properties(found: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     for section in ("inputProperties", "properties"):
-        for name, each in found.get(section, {}).items():
-            yield f"{path}.{name}", each
+        for name, value in found.get(section, {}).items():
+            yield f"{path}.{name}", value
 
 
-def referred(each: dict[str, Any]) -> dict[str, Any]:
+def referred(described: dict[str, Any]) -> dict[str, Any]:
     """Return the type that a reference names, directly or as the last form of a union."""
-    if "oneOf" in each:
-        return referred(each["oneOf"][-1])
-    found: dict[str, Any] = schema()["types"][each["$ref"].removeprefix("#/types/")]
+    if "oneOf" in described:
+        return referred(described["oneOf"][-1])
+    found: dict[str, Any] = schema()["types"][described["$ref"].removeprefix("#/types/")]
     return found
 
 
 def test_every_key_of_a_component_is_described() -> None:
     known = schema()
     objects = {name: known["resources"][name] for name in (CLUSTER, PLATFORM.token)} | known["types"]
-    every = {path: each for name, found in objects.items() for path, each in properties(found, name)}
+    every = {path: entry for name, found in objects.items() for path, entry in properties(found, name)}
     assert len(every) > 120
-    assert not [path for path, each in every.items() if len(each.get("description", "")) < 5]
+    assert not [path for path, entry in every.items() if len(entry.get("description", "")) < 5]
 
 
 def test_every_reference_leads_to_a_type() -> None:
@@ -81,7 +81,7 @@ def test_free_keys_are_maps() -> None:
 def test_a_word_in_place_of_a_description_is_a_value_of_its_own() -> None:
     known = schema()
     accounting = known["resources"][CLUSTER]["inputProperties"]["accounting"]
-    described, word = (referred(each) for each in accounting["oneOf"])
+    described, word = (referred(item) for item in accounting["oneOf"])
     assert "unknownUsers" in described["properties"]
     assert word == {"type": "string", "enum": [{"name": "None", "value": "none"}]}
     assert "$ref" not in accounting["oneOf"][1], "beside an enumeration, Go takes no description"
@@ -92,9 +92,9 @@ def test_a_value_that_is_one_of_several_words_is_an_enumeration_in_every_languag
     known = schema()
     objects = {name: known["resources"][name] for name in (CLUSTER, PLATFORM.token)} | known["types"]
     listed = 0
-    for path, each in (found for name, part in objects.items() for found in properties(part, name)):
-        texts = re.search(r"(?:One of|Only) ((?:`[^`]+`(?:, )?)+)\.", each["description"])
-        type_ = each.get("items", each)
+    for path, entry in (found for name, part in objects.items() for found in properties(part, name)):
+        texts = re.search(r"(?:One of|Only) ((?:`[^`]+`(?:, )?)+)\.", entry["description"])
+        type_ = entry.get("items", entry)
         if texts is None or type_.get("type") == "object":  # the keys of a map, which no language lists
             continue
         listed += 1
@@ -109,14 +109,14 @@ def test_a_word_has_a_name_that_every_language_takes() -> None:
 
 
 def test_a_name_stands_for_one_type() -> None:
-    known = [each for component in COMPONENTS for each in _named_types_in(component.inputs)]
-    assert len({each.name.removesuffix("Args") for each in known}) == len({*known})
+    known = [type_ for component in COMPONENTS for type_ in _named_types_in(component.inputs)]
+    assert len({item.name.removesuffix("Args") for item in known}) == len({*known})
 
 
 def test_a_kubeconfig_is_secret_wherever_it_is_given() -> None:
     known = schema()
     places = [*known["resources"].values(), known["provider"]]
-    assert all(each["inputProperties"]["kubeconfig"]["secret"] for each in places)
+    assert all(place["inputProperties"]["kubeconfig"]["secret"] for place in places)
     assert known["config"]["variables"]["kubeconfig"]["secret"]
 
 

@@ -47,7 +47,7 @@ WHOLE = dictionary_type(WholeArgs)
 
 
 def test_a_type_is_inferred_from_the_annotations_of_a_dictionary_and_of_those_that_it_extends() -> None:
-    found = {each.name: each for each in WHOLE.properties}
+    found = {property_.name: property_ for property_ in WHOLE.properties}
     assert found["part_name"].type == Simple("string")
     assert found["part_name"].description == "Name of the part."
     assert found["sub_parts"].type == ListOf(dictionary_type(PartArgs), plain=True)
@@ -56,8 +56,8 @@ def test_a_type_is_inferred_from_the_annotations_of_a_dictionary_and_of_those_th
     assert found["number_or_share"].type == OneOf((Simple("integer"), Simple("string")))
     assert found["part_or_word"].type == OneOf((dictionary_type(PartArgs), Simple("string")))
     assert found["as_it_is"].type == MapOf(Anything(), plain=True)
-    assert [each.name for each in WHOLE.properties if each.required] == ["free_keys"]
-    assert [each.name for each in WHOLE.properties if not each.plain] == ["storage_class"]
+    assert [property_.name for property_ in WHOLE.properties if property_.required] == ["free_keys"]
+    assert [property_.name for property_ in WHOLE.properties if not property_.plain] == ["storage_class"]
 
 
 def test_a_type_that_other_languages_lack_is_refused_by_name() -> None:
@@ -137,4 +137,4 @@ def test_the_inputs_are_the_arguments_of_the_components() -> None:
 
 
 def inputs_of(dictionary: type) -> dict[str, Any]:
-    return {each.name: each for each in dictionary_type(dictionary).properties}
+    return {property_.name: property_ for property_ in dictionary_type(dictionary).properties}

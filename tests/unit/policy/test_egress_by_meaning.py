@@ -87,7 +87,7 @@ def peers(draw: st.DrawFn) -> list[tuple[Network, list[Network]]]:
     bases = draw(st.lists(st.sampled_from(BASES), min_size=1, max_size=4))
     found = []
     for base in map(ip_network, bases):
-        inside = [each for each in map(ip_network, HOLES) if _lies_in(each, base) and each != base]
+        inside = [item for item in map(ip_network, HOLES) if _lies_in(item, base) and item != base]
         found.append((base, draw(st.lists(st.sampled_from(inside), max_size=6, unique=True)) if inside else []))
     return found
 
@@ -95,17 +95,17 @@ def peers(draw: st.DrawFn) -> list[tuple[Network, list[Network]]]:
 @st.composite
 def split(draw: st.DrawFn, base: Network, closed: Sequence[Network], depth: int = 3) -> list[dict[str, Any]]:
     """The same addresses in other ranges: halves of halves, with the holes that lie in them."""
-    if any(_lies_in(base, each) for each in closed):
+    if any(_lies_in(base, item) for item in closed):
         return []
-    inside = [each for each in closed if each.overlaps(base)]
+    inside = [item for item in closed if item.overlaps(base)]
     way = draw(st.integers(0, 3))
     if depth == 0 or base.prefixlen == base.max_prefixlen or way < 2:
         return [peer(base, inside)]
     if inside and way == 2:  # the holes as ranges beside
         left: list[Network] = [base]
         for hole in inside:
-            left = [part for each in left for part in _without(each, hole)]
-        return [peer(each) for each in left]
+            left = [part for item in left for part in _without(item, hole)]
+        return [peer(item) for item in left]
     halves: list[Network] = [*base.subnets()]
     return [part for half in halves for part in draw(split(half, inside, depth - 1))]
 
@@ -136,5 +136,5 @@ def test_the_verdict_is_the_same_in_whatever_ranges_the_addresses_are_written(
 def test_more_ranges_are_never_less_open(
     some: list[tuple[Network, list[Network]]], more: list[tuple[Network, list[Network]]]
 ) -> None:
-    if refused(*(peer(*each) for each in some)):
-        assert refused(*(peer(*each) for each in [*some, *more]))
+    if refused(*(peer(*row) for row in some)):
+        assert refused(*(peer(*row) for row in [*some, *more]))

@@ -58,7 +58,7 @@ def court(exceptions: Mapping[str, Any] | None = None, stack: str = "prod") -> J
 
 def idle(judge: Judge) -> list[str]:
     assert isinstance(UPKEEP, StackPolicy)
-    return [each.message.partition("exceptions.")[2].partition(" ")[0] for each in judge.stack(UPKEEP, [])]
+    return [violation.message.partition("exceptions.")[2].partition(" ")[0] for violation in judge.stack(UPKEEP, [])]
 
 
 def test_a_message_has_place_value_cure_and_the_exception_to_write() -> None:
@@ -73,7 +73,9 @@ def test_an_exception_excuses_what_it_names_and_is_needed_by_that() -> None:
     judge = court({"own": {"reason": "why", "resources": ["a", "b*", "c"]}})
     for name in ("a", "b1"):
         assert judge.resource(OWN, thing(name, True)) == []
-    assert [each.resource.name for each in judge.resource(OWN, thing("d", True)) if each.resource] == ["d"]
+    assert [violation.resource.name for violation in judge.resource(OWN, thing("d", True)) if violation.resource] == [
+        "d"
+    ]
     assert idle(judge) == ["own.resources[2]"]
 
 
@@ -87,8 +89,8 @@ def test_an_exception_is_not_idle_while_its_policy_knows_not_all() -> None:
 def test_policies_about_exceptions_run_when_all_others_have() -> None:
     last = in_order([UPKEEP, OWN, *POLICIES])[-1]
     assert last.name == "unused-exceptions"
-    assert [isinstance(each, StackPolicy) for each in in_order(MINE)] == sorted(
-        isinstance(each, StackPolicy) for each in MINE
+    assert [isinstance(any_policy, StackPolicy) for any_policy in in_order(MINE)] == sorted(
+        isinstance(any_policy, StackPolicy) for any_policy in MINE
     )
 
 
@@ -183,7 +185,7 @@ def test_the_objects_of_a_list_are_judged_one_by_one() -> None:
 
     (leak,) = court().resource(leaks, listed)
     assert leak.message.startswith('ConfigMap settings, items[1].data["munge.key"]: ')
-    assert [each.unknown for each in court().resource(labels, listed)] == [True, False, True]
+    assert [violation.unknown for violation in court().resource(labels, listed)] == [True, False, True]
     adding = Judge(MINE, stack_rules({"settings": {"labels": {"values": {"team": "hpc"}}}}, "prod", MINE), RUN)
     edits = adding.edits(labels, an_object("core/v1:ConfigMapList", {"items": [item]}))
-    assert [each.path for each in edits] == [("items", 0, "metadata", "labels", "team")]
+    assert [edit.path for edit in edits] == [("items", 0, "metadata", "labels", "team")]

@@ -70,7 +70,7 @@ def test_the_objects_of_a_list_in_a_group_are_judged_one_by_one() -> None:
     leak = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"token": "abc"}}
     listed = {"apiVersion": "v1", "kind": "List", "items": [leak]}
     for found in (group(objs=[listed]), group(yaml=json.dumps(listed))):
-        assert [each.type for each in found] == ["kubernetes:core/v1:ConfigMap"]
+        assert [resource_view.type for resource_view in found] == ["kubernetes:core/v1:ConfigMap"]
         assert paths(SECRETS_IN_SECRETS, *found) == ["data.token"]
 
 

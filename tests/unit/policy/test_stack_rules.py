@@ -21,7 +21,8 @@ def rules(stack: str = "prod", **data: Any) -> StackRules:
 
 
 @pytest.mark.parametrize(
-    ("stack", "environment"), [*((each, each) for each in Environment), ("acme-dev", "prod"), ("", "prod")]
+    ("stack", "environment"),
+    [*((environment, environment) for environment in Environment), ("acme-dev", "prod"), ("", "prod")],
 )
 def test_the_environment_is_the_stack_s_name_or_the_strictest(stack: str, environment: str) -> None:
     assert stack_rules(None, stack, POLICIES) == StackRules(Environment(environment))

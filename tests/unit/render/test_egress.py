@@ -86,11 +86,11 @@ PORTS = st.tuples(st.integers(1, 65_535), st.integers(1, 65_535)).map(lambda two
 
 @given(st.lists(PORTS, max_size=5), st.integers(1, 65_535))
 def test_a_port_is_open_exactly_when_no_range_closes_it(closed: list[Ports], port: int) -> None:
-    found = [each for each in open_ports(closed) if each.first <= port <= each.last]
-    assert len(found) == (0 if any(each.first <= port <= each.last for each in closed) else 1)
+    found = [open_port for open_port in open_ports(closed) if open_port.first <= port <= open_port.last]
+    assert len(found) == (0 if any(ports.first <= port <= ports.last for ports in closed) else 1)
 
 
 def test_the_ports_that_are_closed_by_default_are_those_of_machines() -> None:
     listed = open_ports(NetworkSpec().closed_ports)
     named = (2379, 2380, 6443, 10250, 10255, 10256)
-    assert not [port for port in named if any(each.first <= port <= each.last for each in listed)]
+    assert not [port for port in named if any(ports.first <= port <= ports.last for ports in listed)]

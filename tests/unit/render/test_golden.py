@@ -97,7 +97,7 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 
 
 def files(cluster: ClusterSpec) -> dict[str, str]:
-    nodes = "".join(f"{each.name}: {node_conf(cluster, each)}\n" for each in cluster.node_sets)
+    nodes = "".join(f"{node_set.name}: {node_conf(cluster, node_set)}\n" for node_set in cluster.node_sets)
     sessions = f"tree {tree_id(cluster)}\n{' '.join(login_arguments(cluster))}\n"
     rendered_part, _, _ = slurm_files(cluster)["job_submit.lua"].partition("\n\n")
     return {

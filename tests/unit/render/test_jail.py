@@ -84,10 +84,10 @@ def test_the_plugin_is_required_and_takes_from_the_pod_what_that_has_mounted(spe
 @given(cluster_specs())
 def test_every_place_is_bound_once_and_in_the_same_order(spec: ClusterSpec) -> None:
     for role in SubmountRole:
-        places = [each.removeprefix("bind=").removesuffix(":ro") for each in jail_binds(spec, role)]
+        places = [jail_bind.removeprefix("bind=").removesuffix(":ro") for jail_bind in jail_binds(spec, role)]
         assert places == sorted(set(places))
         assert {"/home", "/tmp", "/dev/shm"} <= set(places)
-        assert {each.path for each in submounts(spec, role)} - set(places) <= {layout.SPOOL_DIR}
+        assert {submount.path for submount in submounts(spec, role)} - set(places) <= {layout.SPOOL_DIR}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_every_place_is_bound_once_and_in_the_same_order(spec: ClusterSpec) -> N
 )
 def test_other_submounts_and_isolation_are_a_reload(jail: Data, file: str) -> None:
     found = changes(slurm_files(a_spec()), slurm_files(a_spec(jail=jail)))
-    assert [(each.what, each.effect) for each in found] == [(file, Effect.RELOAD)]
+    assert [(change.what, change.effect) for change in found] == [(file, Effect.RELOAD)]
 
 
 def test_another_source_of_the_jail_changes_no_file_of_slurm() -> None:

@@ -52,15 +52,15 @@ def test_hooks_of_nobody_cost_a_cluster_of_cpus_an_epilog_alone() -> None:
     assert found["Epilog"] == layout.JOB_EPILOG
     assert not {"Prolog", "PrologFlags"} & found.keys()
     assert "nohold_on_prolog_fail" not in found["SchedulerParameters"]
-    assert [each.name for each in settings("epilog", {}).hooks] == ["processes_ended"]
+    assert [hook.name for hook in settings("epilog", {}).hooks] == ["processes_ended"]
     assert settings("prolog", {}).hooks == ()
 
 
 def test_node_sets_whose_jobs_have_gpus_alone_have_a_prolog() -> None:
     prolog, epilog = (settings(moment, {}, node_sets=GPUS) for moment in ("prolog", "epilog"))
 
-    assert [each.name for each in prolog.hooks] == ["gpus_unused_before"]
-    assert [each.name for each in epilog.hooks] == ["gpus_unused_after", "processes_ended"]
+    assert [hook.name for hook in prolog.hooks] == ["gpus_unused_before"]
+    assert [hook.name for hook in epilog.hooks] == ["gpus_unused_after", "processes_ended"]
     assert prolog.whole_gpus == {"gpu"}
     assert parameters(hooks={}, node_sets=GPUS)["Prolog"] == layout.JOB_PROLOG
     assert "Prolog" not in parameters(hooks={}, node_sets=GPUS[1:])
@@ -69,8 +69,8 @@ def test_node_sets_whose_jobs_have_gpus_alone_have_a_prolog() -> None:
 def test_the_map_of_gpus_is_written_and_removed_where_its_folder_is_given() -> None:
     hooks = {"job_mapping": "/var/lib/x"}
 
-    assert "map_gpus" in [each.name for each in settings("prolog", hooks, node_sets=GPUS).hooks]
-    assert "unmap_gpus" in [each.name for each in settings("epilog", hooks, node_sets=GPUS).hooks]
+    assert "map_gpus" in [hook.name for hook in settings("prolog", hooks, node_sets=GPUS).hooks]
+    assert "unmap_gpus" in [hook.name for hook in settings("epilog", hooks, node_sets=GPUS).hooks]
     assert settings("prolog", hooks).hooks == ()
 
 
@@ -78,8 +78,8 @@ def test_scripts_come_after_ours_before_a_job_and_before_ours_after_it() -> None
     hooks = {"prolog": {"b": SCRIPT, "a": SCRIPT}, "epilog": {"z": {"script": "true\n"}}}
     prolog, epilog = (settings(moment, hooks, node_sets=GPUS) for moment in ("prolog", "epilog"))
 
-    assert [each.name for each in prolog.hooks] == ["gpus_unused_before", "a", "b"]
-    assert [each.name for each in epilog.hooks] == ["z", "gpus_unused_after", "processes_ended"]
+    assert [hook.name for hook in prolog.hooks] == ["gpus_unused_before", "a", "b"]
+    assert [hook.name for hook in epilog.hooks] == ["z", "gpus_unused_after", "processes_ended"]
     assert prolog.hooks[2].command == ("/bin/sh", "/etc/soperator/health/prolog-b.sh")
     assert hook_files(a_spec(hooks=hooks))["epilog-z.sh"] == "true\n"
 

@@ -208,7 +208,7 @@ def test_what_is_accepted_is_what_lies_in_a_shared_directory(spec: ClusterSpec, 
         elif part not in {"", "."}:
             parts.append(part)
     whole = "/" + "/".join(parts)
-    own = [each.path for each in spec.jail.submounts if "worker" in each.roles and not each.read_only]
+    own = [submount.path for submount in spec.jail.submounts if "worker" in submount.roles and not submount.read_only]
     inside = any(whole == root or whole.startswith(f"{root}/") for root in ["/home", "/tmp", "/dev/shm", *own])
     if inside or whole == "/dev/null":
         assert told is None

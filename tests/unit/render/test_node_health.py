@@ -30,7 +30,7 @@ def test_the_program_knows_the_checks_of_the_spec_and_no_others() -> None:
 
 
 def test_a_node_without_gpus_and_rdma_has_the_checks_of_every_node() -> None:
-    of_all = {name for name, each in DEFAULTS.items() if each.needs is Needs.ALL}
+    of_all = {name for name, default in DEFAULTS.items() if default.needs is Needs.ALL}
 
     assert {*settings().checks} == of_all - {"network_ports"}
 
@@ -89,7 +89,7 @@ def test_changes_of_a_check_reach_it_and_no_other() -> None:
 
     source = "The kubelet evicts pods at 90% (nodefs.available 10%)"
     assert after.checks["volume_space"] == CheckSettings(70, "70%", "log", "never", 7, 9, 120, ("busy",), source)
-    changed_checks = {name for name, each in after.checks.items() if before.checks[name] != each}
+    changed_checks = {name for name, check in after.checks.items() if before.checks[name] != check}
     assert changed_checks == {"volume_space"}
 
 
@@ -151,38 +151,38 @@ def test_a_volume_that_nodes_share_is_no_volume_of_the_node() -> None:
     ]
     volumes = settings(jail={"submounts": submounts}).volumes
 
-    assert {each.path for each in volumes if each.shared} == {"/jail", "/home", "/data", "/machine"}
-    assert {each.path for each in volumes if not each.shared} == {
+    assert {volume.path for volume in volumes if volume.shared} == {"/jail", "/home", "/data", "/machine"}
+    assert {volume.path for volume in volumes if not volume.shared} == {
         "/run/slurm",
         "/var/spool/slurmd",
         "/tmp",
         "/dev/shm",
         "/scratch",
     }
-    assert {each.path for each in volumes if each.read_only} == {"/data"}
-    assert {each.path for each in volumes if each.in_memory} == {"/tmp", "/dev/shm"}
-    assert len({each.path for each in volumes}) == len(volumes)
+    assert {volume.path for volume in volumes if volume.read_only} == {"/data"}
+    assert {volume.path for volume in volumes if volume.in_memory} == {"/tmp", "/dev/shm"}
+    assert len({volume.path for volume in volumes}) == len(volumes)
 
 
 def test_files_of_users_in_memory_are_on_no_disk_and_a_disk_at_tmp_is_one() -> None:
     submounts = [{"path": "/fast", "memory_gib": 4}, {"path": "/tmp", "scratch_gib": 5, "roles": ["worker"]}]
     volumes = settings(jail={"submounts": submounts}).volumes
 
-    assert {each.path for each in volumes if each.in_memory} == {"/fast", "/dev/shm"}
+    assert {volume.path for volume in volumes if volume.in_memory} == {"/fast", "/dev/shm"}
 
 
 def test_no_outage_of_what_nodes_share_drains_them() -> None:
     of_shared = {HealthCheck.SHARED_VOLUMES, HealthCheck.JAIL, HealthCheck.SLURMD}
 
-    assert {name for name, each in DEFAULTS.items() if each.shared} == of_shared
+    assert {name for name, default in DEFAULTS.items() if default.shared} == of_shared
     assert {DEFAULTS[name].action for name in of_shared} == {HealthAction.LOG}
 
 
 def test_every_check_with_a_number_has_a_limit_and_every_check_a_source() -> None:
-    without = {name for name, each in DEFAULTS.items() if each.bound is not Bound.NONE and each.limit is None}
+    without = {name for name, default in DEFAULTS.items() if default.bound is not Bound.NONE and default.limit is None}
 
     assert without == {"gpu_count", "nvlink_links", "network_ports"}
-    assert all(each.source for each in DEFAULTS.values())
+    assert all(default.source for default in DEFAULTS.values())
 
 
 @given(st.sampled_from([*HealthCheck]), st.integers(1, 100), st.booleans())

@@ -35,7 +35,7 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
 
     def call(arguments: list[str]) -> bool:
         config, failure = ctypes.create_string_buffer(_ENOUGH), ctypes.create_string_buffer(_ENOUGH)
-        listed = (ctypes.c_char_p * len(arguments))(*(each.encode() for each in arguments))
+        listed = (ctypes.c_char_p * len(arguments))(*(argument.encode() for argument in arguments))
         return int(parse(config, len(arguments), listed, failure)) == 0
 
     assert call(["jail=/jail"])

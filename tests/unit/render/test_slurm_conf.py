@@ -28,11 +28,11 @@ def test_what_is_read_back_is_the_spec(spec: ClusterSpec) -> None:
     conf = parse_conf(slurm_conf(spec))
     assert conf.parameters["ClusterName"] == spec.name
     assert conf.parameters["MaxNodeCount"] == str(spec.slurm.max_nodes)
-    assert conf.rows("NodeSet") == {each.name: {"Feature": each.name} for each in spec.node_sets}
-    assert list(conf.rows("PartitionName")) == [each.name for each in spec.all_partitions]
+    assert conf.rows("NodeSet") == {node_set.name: {"Feature": node_set.name} for node_set in spec.node_sets}
+    assert list(conf.rows("PartitionName")) == [all_partition.name for all_partition in spec.all_partitions]
     for partition in spec.all_partitions:
         row = conf.rows("PartitionName")[partition.name]
-        members = [each.name for each in spec.node_sets if partition.name in each.partitions]
+        members = [node_set.name for node_set in spec.node_sets if partition.name in node_set.partitions]
         assert row["Nodes"].split(",") == members
         assert row["Default"] == ("YES" if partition.default else "NO")
         assert partition.options.items() <= row.items()

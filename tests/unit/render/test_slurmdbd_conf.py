@@ -69,7 +69,7 @@ def test_gpus_are_recorded_by_type_beside_their_sum() -> None:
         {"count": 4, "type": "h100", "mig": {"1g.10gb": 7}},
         {"count": 2, "shards_per_gpu": 4},
     ]
-    node_sets = [{"name": f"n{i}", "cpus": 8, "memory_gib": 8, "gpus": each} for i, each in enumerate(gpus)]
+    node_sets = [{"name": f"n{i}", "cpus": 8, "memory_gib": 8, "gpus": gpu} for i, gpu in enumerate(gpus)]
     found = parse_conf(slurm_conf(a_spec(node_sets=node_sets))).parameters["AccountingStorageTRES"]
     assert found == "gres/gpu,gres/gpu:1g.10gb,gres/gpu:h100,gres/shard"
 

@@ -35,8 +35,8 @@ def test_every_gid_has_one_name_and_every_name_one_gid(spec: ClusterSpec) -> Non
 @given(cluster_specs())
 def test_every_user_is_in_the_groups_that_they_name(spec: ClusterSpec) -> None:
     members = {row[0]: set(filter(None, row[3].split(","))) for row in rows(group(spec))}
-    for each in spec.groups:
-        assert members[each.name] == {user.name for user in spec.users if each.name in user.groups}
+    for group_spec in spec.groups:
+        assert members[group_spec.name] == {user.name for user in spec.users if group_spec.name in user.groups}
 
 
 @given(cluster_specs())

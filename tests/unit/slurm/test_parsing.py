@@ -115,7 +115,7 @@ def test_jobs_without_a_limit_or_whose_time_stands_have_no_end(jobs: dict[str, J
 
 def test_the_year_that_backfill_gives_to_a_job_without_a_limit_is_none(said: Callable[[str], str]) -> None:
     answer = json.loads(said("jobs"))
-    job = next(each for each in answer["jobs"] if each["job_id"] == 3)
+    job = next(job for job in answer["jobs"] if job["job_id"] == 3)
     job["time_limit"] = {"set": True, "infinite": False, "number": 525600}  # as it was seen of a backfilled one
     assert read_jobs(json.dumps({"jobs": [job]}))[0].ends_at is None
 

@@ -155,8 +155,8 @@ def test_a_list_too_long_for_one_call_is_sent_in_parts() -> None:
     ScontrolClient(slurmctld).drain(names, "disk")
     lists = [asked.split("nodename=")[1].split(" ")[0] for asked in slurmctld.asked]
     assert len(lists) > 1
-    assert all(len(each) <= 4000 for each in lists)
-    assert [name for each in lists for name in expand(each)] == names
+    assert all(len(text) <= 4000 for text in lists)
+    assert [name for text in lists for name in expand(text)] == names
 
 
 def test_a_drain_of_an_unknown_node_says_so() -> None:
@@ -274,7 +274,7 @@ def test_more_jobs_than_fit_one_call_are_cancelled_in_parts() -> None:
     ScontrolClient(slurmctld).cancel(range(1000, 2000))
     parts = [asked.split()[1:] for asked in slurmctld.asked if asked.startswith("scancel")]
     assert len(parts) > 1
-    assert [int(each) for part in parts for each in part] == [*range(1000, 2000)]
+    assert [int(text) for part in parts for text in part] == [*range(1000, 2000)]
 
 
 @pytest.mark.parametrize("state", [("COMPLETED",), ("PENDING",)])

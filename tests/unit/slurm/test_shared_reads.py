@@ -47,7 +47,10 @@ def test_who_asks_while_a_command_runs_gets_the_answer_of_the_next_run() -> None
         wait_until(lambda: asked(reads) == 1, "a second is wanted")
         held.release.release(10)
         assert first.result().stdout == "1"
-        assert {each.result().stdout for each in late} <= {"2", "3"}  # a slow thread may have come during the second
+        assert {future.result().stdout for future in late} <= {
+            "2",
+            "3",
+        }  # a slow thread may have come during the second
     assert len(held.begun) < 4
 
 
@@ -82,7 +85,7 @@ def test_what_may_change_something_is_run_for_each(command: tuple[str, ...]) -> 
         both = [pool.submit(reads.run, command) for _ in range(2)]
         wait_until(lambda: len(held.begun) == 2, "both run at the same time")
         held.release.release(2)
-        assert {each.result().stdout for each in both} == {"1", "2"}
+        assert {future.result().stdout for future in both} == {"1", "2"}
 
 
 # -- answers that may be a moment old ----------------------------------------------------------------------------
@@ -136,4 +139,4 @@ def test_who_allows_an_age_joins_a_command_that_runs() -> None:
         wait_until(lambda: len(held.begun) == 1, "the first runs")
         late = [pool.submit(reads.run, NODES) for _ in range(3)]
         held.release.release(10)
-        assert {each.result().stdout for each in [first, *late]} == {"1"}
+        assert {future.result().stdout for future in [first, *late]} == {"1"}

@@ -114,7 +114,7 @@ def _submounts(problem: str, *submounts: Data, together: bool = False) -> list[M
 
         return spoil
 
-    lists = [list(submounts)] if together else [[each] for each in submounts]
+    lists = [list(submounts)] if together else [[submount] for submount in submounts]
     return [Mutation("submounts", f"submounts {listed!r}", spoiling(listed)) for listed in lists]
 
 

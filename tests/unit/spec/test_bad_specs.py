@@ -13,7 +13,7 @@ from tests.strategies import Data, a_cluster, cluster_data
 from tests.unit.spec.mutations import MUTATIONS, Mutation
 
 three_sets = cluster_data(min_node_sets=3)
-mistakes = st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=8, unique_by=lambda each: each.region)
+mistakes = st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=8, unique_by=lambda item: item.region)
 
 
 def the_error_of(data: Data) -> SpecError:
@@ -88,8 +88,10 @@ def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
     spoiled = copy.deepcopy(data)
     at: Data = spoiled
     for _ in range(drawn.draw(st.integers(0, 3))):
-        inner = [each for each in at.values() if isinstance(each, dict) and each]
-        inner += [item for each in at.values() if isinstance(each, list) for item in each if isinstance(item, dict)]
+        inner = [item for item in at.values() if isinstance(item, dict) and item]
+        inner += [
+            item for several in at.values() if isinstance(several, list) for item in several if isinstance(item, dict)
+        ]
         at = drawn.draw(st.sampled_from(inner)) if inner else at
     at[drawn.draw(st.sampled_from(sorted(at)))] = drawn.draw(anything)
     with suppress(SpecError):

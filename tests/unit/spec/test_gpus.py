@@ -14,7 +14,7 @@ def a_node_set(**changes: object) -> Data:
 def problems_of(node_set: Data, **cluster: object) -> dict[str, str]:
     with pytest.raises(SpecError) as caught:
         parse_cluster(a_cluster(node_sets=[node_set], **cluster))
-    return {each.path: each.text for each in caught.value.problems}
+    return {problem.path: problem.text for problem in caught.value.problems}
 
 
 def test_mig_instances_need_the_kernel_to_separate_jobs() -> None:

@@ -15,7 +15,7 @@ AUTHORITY = Authority.made("registries").pem.decode()
 def problems(**containers: Any) -> dict[str, str]:
     with pytest.raises(SpecError) as refused:
         parse_cluster(a_cluster(containers=containers))
-    return {each.path: each.text for each in refused.value.problems}
+    return {problem.path: problem.text for problem in refused.value.problems}
 
 
 def test_all_problems_of_containers_are_reported_at_once() -> None:

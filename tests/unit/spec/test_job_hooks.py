@@ -12,7 +12,7 @@ from tests.strategies import a_cluster, a_spec
 def problems(extra: dict[str, object] | None = None, **hooks: Any) -> dict[str, str]:
     with pytest.raises(SpecError) as refused:
         parse_cluster(a_cluster(hooks=hooks, slurm={"extra": extra or {}}))
-    return {each.path: each.text for each in refused.value.problems}
+    return {problem.path: problem.text for problem in refused.value.problems}
 
 
 def test_all_problems_of_hooks_are_reported_at_once() -> None:

@@ -25,11 +25,11 @@ def problems(checks: dict[str, Any]) -> list[str]:
 
 def test_every_check_has_defaults_with_a_source() -> None:
     assert set(LONG_DEFAULTS) == set(LongCheck)
-    assert all(each.source for each in LONG_DEFAULTS.values())
+    assert all(long_default.source for long_default in LONG_DEFAULTS.values())
 
 
 def test_no_long_check_has_the_name_of_a_quick_one() -> None:
-    assert not {each.value for each in LongCheck} & {each.value for each in HealthCheck}
+    assert not {long_check.value for long_check in LongCheck} & {health_check.value for health_check in HealthCheck}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,11 @@ def test_a_board_without_nvls_has_a_lower_limit(model: str, limit: float | None)
 
 
 def test_fabrics_have_no_limit_by_default() -> None:
-    assert not [check for check, each in LONG_DEFAULTS.items() if each.size == 2 and (each.limit or each.by_gpu)]
+    assert not [
+        check
+        for check, long_default in LONG_DEFAULTS.items()
+        if long_default.size == 2 and (long_default.limit or long_default.by_gpu)
+    ]
 
 
 def test_one_gpu_has_no_bus_bandwidth_and_is_diagnosed_alone() -> None:

@@ -69,7 +69,7 @@ def test_what_is_left_out_is_taken_from_what_is_given() -> None:
 def test_partitions_that_only_node_sets_name_are_made() -> None:
     node_sets = [{"name": "a", "cpus": 1, "memory_gib": 1, "partitions": ["x", "y"]}]
     cluster = a_spec(node_sets=node_sets, partitions=[{"name": "y", "options": {"maxtime": 60}}])
-    assert [(each.name, each.default, each.options) for each in cluster.all_partitions] == [
+    assert [(partition.name, partition.default, partition.options) for partition in cluster.all_partitions] == [
         ("y", True, {"MaxTime": "60"}),
         ("x", False, {}),
     ]
@@ -77,7 +77,7 @@ def test_partitions_that_only_node_sets_name_are_made() -> None:
 
 @given(cluster_specs())
 def test_exactly_one_partition_is_the_default(cluster: ClusterSpec) -> None:
-    assert [each.default for each in cluster.all_partitions].count(True) == 1
+    assert [partition.default for partition in cluster.all_partitions].count(True) == 1
 
 
 @pytest.mark.parametrize(("second", "default"), [({}, "b"), ({"default": False}, None)])
@@ -85,7 +85,9 @@ def test_a_partition_that_says_so_never_becomes_the_default(second: dict[str, bo
     node_sets = [{"name": "a", "cpus": 1, "memory_gib": 1, "partitions": ["a", "b"]}]
     cluster = a_spec(node_sets=node_sets, partitions=[{"name": "a", "default": False}, {"name": "b", **second}])
 
-    assert [each.name for each in cluster.all_partitions if each.default] == ([default] if default else [])
+    assert [partition.name for partition in cluster.all_partitions if partition.default] == (
+        [default] if default else []
+    )
 
 
 @given(cluster_specs())
@@ -130,18 +132,18 @@ PAIRS = [(getattr(args, typed_args.name_of(model)), model) for model in ALL_MODE
 
 
 def test_every_dictionary_has_its_model() -> None:
-    dictionaries = {each for each in vars(args).values() if is_typeddict(each)}
+    dictionaries = {variable for variable in vars(args).values() if is_typeddict(variable)}
     assert dictionaries == {dictionary for dictionary, _ in PAIRS}
 
 
-@pytest.mark.parametrize(("dictionary", "model"), PAIRS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(("dictionary", "model"), PAIRS, ids=lambda text: text.__name__)
 def test_a_dictionary_has_the_keys_of_its_model(dictionary: type, model: type[Model]) -> None:
     of_components = {"platform"} if model is ClusterSpec else set()  # a component is taken there, too
     assert set(dictionary.__annotations__) == set(model.model_fields) - of_components
 
 
 @pytest.mark.parametrize(
-    ("dictionary", "model"), [each for each in PAIRS if each[1] is not ClusterSpec], ids=lambda each: each.__name__
+    ("dictionary", "model"), [pair for pair in PAIRS if pair[1] is not ClusterSpec], ids=lambda text: text.__name__
 )
 def test_a_dictionary_requires_what_its_model_requires(dictionary: Any, model: type[Model]) -> None:
     assert set(dictionary.__required_keys__) == {
@@ -155,7 +157,7 @@ def takes_outputs(annotation: object) -> bool:
     return any(takes_outputs(argument) for argument in get_args(annotation))
 
 
-@pytest.mark.parametrize(("dictionary", "model"), PAIRS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(("dictionary", "model"), PAIRS, ids=lambda text: text.__name__)
 def test_a_dictionary_takes_outputs_where_its_model_does(dictionary: type, model: type[Model]) -> None:
     deferred = {name for name, field in model.model_fields.items() if takes_outputs(field.annotation)}
     assert {name for name, hint in dictionary.__annotations__.items() if "Output" in str(hint)} == deferred

@@ -18,7 +18,7 @@ def problems(**health: Any) -> dict[str, str]:
     given = {"name": "hpc", "images": IMAGES, "node_sets": NODE_SETS, "health": health}
     with pytest.raises(SpecError) as refused:
         parse_cluster(given)
-    return {each.path: each.text for each in refused.value.problems}
+    return {problem.path: problem.text for problem in refused.value.problems}
 
 
 def test_all_problems_of_checks_are_reported_at_once() -> None:

@@ -83,14 +83,14 @@ def test_a_volume_on_storage_that_exists_is_taken(system: str) -> None:
 
 
 def test_every_system_of_the_table_is_tried_here_or_refused() -> None:
-    refused = {each for each, facts in SYSTEMS.items() if facts.class_refused} | {StorageSystem.OTHER}
+    refused = {system for system, facts in SYSTEMS.items() if facts.class_refused} | {StorageSystem.OTHER}
     assert {*CLASSES} | refused == {*StorageSystem}
-    assert {*VOLUMES} | {each for each, facts in SYSTEMS.items() if facts.volume_refused} == {*StorageSystem}
+    assert {*VOLUMES} | {system for system, facts in SYSTEMS.items() if facts.volume_refused} == {*StorageSystem}
 
 
 @pytest.mark.parametrize("system", CLASSES)
 def test_a_class_without_them_names_all_of_them(system: str) -> None:
-    needed = {*CLASSES[system]} - {each for each in SECRETS if "node-publish" in each and system == "vast"}
+    needed = {*CLASSES[system]} - {secret for secret in SECRETS if "node-publish" in secret and system == "vast"}
     if not needed:
         return
     found = problems_of(storage_class={"system": system})

@@ -57,7 +57,7 @@ def test_a_value_that_would_break_out_of_its_line_is_refused(name: str, value: s
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20))
 def test_a_name_that_slurm_does_not_know_is_refused(name: str) -> None:
-    known = {each.lower() for each in PARAMETERS}
+    known = {parameter.lower() for parameter in PARAMETERS}
     if name.lower() not in known:
         assert the_problem_of(name, "x").startswith("Slurm has no such setting.")
 

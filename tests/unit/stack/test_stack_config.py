@@ -97,7 +97,7 @@ def test_several_clusters_have_their_names_as_components_and_the_defaults_in_eac
     clusters, _ = stack_config.read(
         {"soperator:defaults": {"labels": {"team": "x"}}, "soperator:clusters": {"a": {}, "b": {"labels": None}}}
     )
-    assert [(each.component, each.path, each.merged) for each in clusters] == [
+    assert [(cluster.component, cluster.path, cluster.merged) for cluster in clusters] == [
         ("a", "soperator:clusters.a", {"labels": {"team": "x"}}),
         ("b", "soperator:clusters.b", {}),
     ]

@@ -72,7 +72,7 @@ def test_a_value_of_the_configuration_that_has_no_parts_is_a_text_as_the_cli_wri
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_shows_yaml_as_the_cli_writes_it(page: Path) -> None:
     blocks = re.findall(r"(?ms)^ *```yaml\n(.*?)^ *```", page.read_text())
-    assert [each for block in blocks for each in written_otherwise(textwrap.dedent(block))] == []
+    assert [text for block in blocks for text in written_otherwise(textwrap.dedent(block))] == []
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_outputs_of_each_cluster_are_found_by_its_name(
     outputs: dict[str, object], expected: dict[str, str]
 ) -> None:
     found = deployed_clusters.outputs_by_cluster(outputs)
-    assert {name: each["namespace"] for name, each in found.items()} == expected
+    assert {name: entry["namespace"] for name, entry in found.items()} == expected
 
 
 def test_the_only_cluster_is_chosen_and_one_of_several_by_its_name() -> None:

@@ -88,7 +88,7 @@ def test_they_are_printed_and_on_the_page_for_a_reviewer(
     assert "job 1 (alice, job1), ends by" in err
 
 
-@pytest.mark.parametrize("operation", [each for each in StepOp if each is not StepOp.DELETE])
+@pytest.mark.parametrize("operation", [step_op for step_op in StepOp if step_op is not StepOp.DELETE])
 def test_a_cluster_that_stays_is_not_asked(model: Model, asked: list[object], operation: StepOp) -> None:
     found = StackChanges(changes=(replace(GATE, operation=operation),))
     assert messages(model, found) == ()

@@ -55,12 +55,12 @@ def test_every_stack_of_this_project_is_rendered(file: Path, monkeypatch: pytest
 
     objects = render.render(paths.ROOT, stack).objects
 
-    labels = [each.body["metadata"]["labels"] for each in objects]
-    assert {each["app.kubernetes.io/part-of"] for each in labels} <= {"soperator-pulumi", "soperator-platform"}
-    of_clusters = [each for each in labels if each["app.kubernetes.io/part-of"] == "soperator-pulumi"]
-    owners = {each["soperator-pulumi/owner"] for each in of_clusters}
+    labels = [object_.body["metadata"]["labels"] for object_ in objects]
+    assert {label["app.kubernetes.io/part-of"] for label in labels} <= {"soperator-pulumi", "soperator-platform"}
+    of_clusters = [label for label in labels if label["app.kubernetes.io/part-of"] == "soperator-pulumi"]
+    owners = {cluster["soperator-pulumi/owner"] for cluster in of_clusters}
     assert {owner.rpartition(".")[0] for owner in owners} == {f"soperator.{stack}"}
-    assert {"StatefulSet", "ConfigMap", "NetworkPolicy"} <= {each.kind for each in objects}
+    assert {"StatefulSet", "ConfigMap", "NetworkPolicy"} <= {object_.kind for object_ in objects}
 
 
 def test_files_of_others_in_a_folder_stay(

@@ -55,7 +55,7 @@ def test_the_page_has_the_changes_and_the_nodes_and_jobs_that_they_touch(
 
 def test_the_page_is_the_same_in_whatever_order_an_engine_makes_the_changes() -> None:
     made = replace(SHRUNK, name="hpc-gpu", operation=StepOp.CREATE, messages=("hpc/gpu: 0 -> 4 nodes.",))
-    pages = {page("prod", StackChanges(changes=each), []) for each in permutations((SHRUNK, made, SAME))}
+    pages = {page("prod", StackChanges(changes=permutation), []) for permutation in permutations((SHRUNK, made, SAME))}
     assert len(pages) == 1
     assert "`prod`: 1 to create, 1 to update\n" in pages.pop()
 

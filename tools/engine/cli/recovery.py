@@ -94,7 +94,7 @@ def refuse_while_pending(stack: automation.Stack, target: Target) -> None:
     """
     pending = (stack.export_stack().deployment or {}).get("pending_operations") or []
     if pending:
-        names = ", ".join(f"{each['type']} {each['resource']['urn'].rpartition('::')[2]}" for each in pending)
+        names = ", ".join(f"{item['type']} {item['resource']['urn'].rpartition('::')[2]}" for item in pending)
         raise UserError(
             f"stack {target.stack} has operations under way: {names}. If another run is at work, rerun when it has "
             f"ended. If that was killed: `pulumi cancel --stack {target.stack}`, then `make refresh "

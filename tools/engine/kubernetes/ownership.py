@@ -13,7 +13,7 @@ LOCAL_MANAGER = "pulumi-local-engine-"
 def local_manager(live: Mapping[str, Any], manager: str) -> str:
     """Return the field manager for changes of a stack's object: its creator, also under a former URN."""
     ours = {str(entry.get("manager")) for entry in _entries(live)} - {manager}
-    before = [each for each in ours if each.startswith(LOCAL_MANAGER)]
+    before = [our for our in ours if our.startswith(LOCAL_MANAGER)]
     return before[0] if len(before) == 1 and not made_by(live, manager) else manager
 
 

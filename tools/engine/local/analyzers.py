@@ -59,12 +59,12 @@ class Packs:
         for stub in self._stubs:
             with _failing_for_its_author():
                 answer = await stub.Remediate(_request(resource, to_struct(resource.inputs)))
-            for each in answer.remediations:
-                if each.diagnostic:
-                    text = each.diagnostic
+            for remediation in answer.remediations:
+                if remediation.diagnostic:
+                    text = remediation.diagnostic
                 else:
-                    resource = replace(resource, inputs=from_struct(each.properties))
-                    text = f"{each.policyName} has corrected the resource: {each.description}"
+                    resource = replace(resource, inputs=from_struct(remediation.properties))
+                    text = f"{remediation.policyName} has corrected the resource: {remediation.description}"
                 reports.append(PolicyReport(resource.urn, text, fails=False))
         return resource, reports
 
@@ -77,7 +77,7 @@ class Packs:
         request = _request(resource, to_struct(_visible(resource.inputs)))
         with _failing_for_its_author():
             answers = [await stub.Analyze(request) for stub in self._stubs]
-        return [_report(each, resource.urn) for answer in answers for each in answer.diagnostics]
+        return [_report(diagnostic, resource.urn) for answer in answers for diagnostic in answer.diagnostics]
 
     async def of_stack(self, resources: Collection[Resource]) -> list[PolicyReport]:
         """Return the reports on all resources together.
@@ -85,10 +85,10 @@ class Packs:
         Raises:
             UserError: a pack fails.
         """
-        request = analyzer_pb2.AnalyzeStackRequest(resources=[_in_stack(each) for each in resources])
+        request = analyzer_pb2.AnalyzeStackRequest(resources=[_in_stack(resource) for resource in resources])
         with _failing_for_its_author():
             answers = [await stub.AnalyzeStack(request) for stub in self._stubs]
-        return [_report(each, "") for answer in answers for each in answer.diagnostics]
+        return [_report(diagnostic, "") for answer in answers for diagnostic in answer.diagnostics]
 
 
 @asynccontextmanager
@@ -124,7 +124,7 @@ async def _pack(
             stub = cast("analyzer_pb2_grpc.AnalyzerAsyncStub", analyzer_pb2_grpc.AnalyzerStub(channel))
             with _failing_for_its_author():
                 info = await stub.GetAnalyzerInfo(empty_pb2.Empty(), wait_for_ready=True, timeout=_START_SECONDS)
-            judging = [each for each in info.policies if each.enforcementLevel != analyzer_pb2.DISABLED]
+            judging = [policy for policy in info.policies if policy.enforcementLevel != analyzer_pb2.DISABLED]
             say(f"policy pack {info.name} judges with {len(judging)} of {len(info.policies)} policies")
             yield stub
     finally:

@@ -20,8 +20,8 @@ def construct_request(
         preview: Resources are foreseen alone.
     """
     dependencies = {
-        key: provider_pb2.ConstructRequest.PropertyDependencies(urns=each.urns)
-        for key, each in request.propertyDependencies.items()
+        key: provider_pb2.ConstructRequest.PropertyDependencies(urns=propertydependency.urns)
+        for key, propertydependency in request.propertyDependencies.items()
     }
     return provider_pb2.ConstructRequest(
         project=project.name,

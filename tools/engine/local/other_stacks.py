@@ -27,10 +27,10 @@ def read(target: Target, project_name: str, name: str) -> Properties:
     *_, project, stack = [project_name, *name.split("/")]
     file = state_file(target, project, stack)
     if not file.exists():
-        known = ", ".join(sorted(_name(each) for each in (target.state / "local").glob("*/*.json"))) or "none"
+        known = ", ".join(sorted(_name(path) for path in (target.state / "local").glob("*/*.json"))) or "none"
         raise UserError(f"the local engine has deployed no stack {name!r}. It has: {known}. Deploy that stack first.")
     state = State.load(file, encryption.passphrase(target.state))
-    outputs = next((each.outputs for each in state.resources if each.type == STACK_TYPE), {})
+    outputs = next((resource.outputs for resource in state.resources if resource.type == STACK_TYPE), {})
     secret = [PropertyValue(key) for key, value in outputs.items() if value.contains_secret()]
     return {
         "name": PropertyValue(name),

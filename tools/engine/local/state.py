@@ -168,7 +168,7 @@ class State:
         if old is not None:
             self._drop(old)
             if old.urn != new.urn:
-                self.resources = [_with_urn(each, old.urn, new.urn) for each in self.resources]
+                self.resources = [_with_urn(resource, old.urn, new.urn) for resource in self.resources]
         self.resources.insert(self._done, new)
         self._done += 1
 

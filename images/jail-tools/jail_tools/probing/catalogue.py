@@ -250,5 +250,9 @@ PROPERTIES = (
     ),
 )
 
-ACCEPTABLE = frozenset(each.name for each in PROPERTIES if each.acceptable and each.level is not FindingLevel.NOTED)
+ACCEPTABLE = frozenset(
+    volume_property.name
+    for volume_property in PROPERTIES
+    if volume_property.acceptable and volume_property.level is not FindingLevel.NOTED
+)
 """Properties whose finding a user may accept."""

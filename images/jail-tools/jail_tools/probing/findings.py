@@ -45,22 +45,22 @@ class StorageReport:
     def refused(self, accepted: Mapping[str, str]) -> list[StorageFinding]:
         """Return the findings with which a jail cannot live and that nobody has accepted."""
         return [
-            each
-            for each in self.findings
-            if each.level is FindingLevel.REFUSED and each.property not in ACCEPTABLE & accepted.keys()
+            finding
+            for finding in self.findings
+            if finding.level is FindingLevel.REFUSED and finding.property not in ACCEPTABLE & accepted.keys()
         ]
 
     def lines(self, accepted: Mapping[str, str]) -> list[str]:
         """Return the table: a headline, then what is not as needed, the worst first."""
-        good = [each for each in self.findings if each.level is FindingLevel.OK]
+        good = [finding for finding in self.findings if finding.level is FindingLevel.OK]
         counts = f"{len(good)} of {len(self.findings)} properties as needed"
-        speeds = [each.found for each in good if each.property in {"flush_latency", "file_creation"}]
-        others = [each.line(accepted) for level in _LEVELS for each in self.findings if each.level is level]
+        speeds = [finding.found for finding in good if finding.property in {"flush_latency", "file_creation"}]
+        others = [finding.line(accepted) for level in _LEVELS for finding in self.findings if finding.level is level]
         return ["; ".join([f"{self.filesystem}: {counts}", *speeds]), *(f"  {line}" for line in others)]
 
     def as_json(self, accepted: Mapping[str, str], **more: object) -> str:
         """Return everything as one line."""
-        rows = [{**asdict(each), "accepted": accepted.get(each.property)} for each in self.findings]
+        rows = [{**asdict(finding), "accepted": accepted.get(finding.property)} for finding in self.findings]
         return json.dumps({"storage": {"version": VERSION, "filesystem": self.filesystem, **more, "findings": rows}})
 
 

@@ -61,7 +61,7 @@ def require_storage(jail: Path, accepted: Mapping[str, str]) -> None:
     if refused:
         headline = "the claim's storage cannot hold a jail. Nothing was filled."
         hint = "Choose other storage, or accept a finding with a reason in jail.storage.accept (docs/storage.md)."
-        raise RefusedError(bounded(f"{headline} {hint}", [each.line(accepted) for each in refused]))
+        raise RefusedError(bounded(f"{headline} {hint}", [finding.line(accepted) for finding in refused]))
     (jail / RECORD.parent).mkdir(mode=0o700, exist_ok=True)
     probed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     write_atomically(jail / RECORD, [report.as_json(accepted, probed=probed).encode() + b"\n"])
@@ -95,25 +95,25 @@ def probe(jail: Path) -> StorageReport:
 
 def _findings(folder: Path) -> Iterator[StorageFinding]:
     """Yield a finding for each property; after one that tells of a full volume there is no other."""
-    for each in PROPERTIES:
-        place = folder / each.name
+    for volume_property in PROPERTIES:
+        place = folder / volume_property.name
         place.mkdir()
         try:
-            seen = each.check(place)
+            seen = volume_property.check(place)
         except OSError as error:
             if error.errno in FULL or error.errno == errno.EROFS:
                 raise
             _raise_if_passing(error)
             seen = missing(reason(error))
-        finding = _finding(each, seen)
+        finding = _finding(volume_property, seen)
         yield finding
-        if each is ROOM and finding.level is FindingLevel.REFUSED:
+        if volume_property is ROOM and finding.level is FindingLevel.REFUSED:
             return
 
 
-def _finding(each: VolumeProperty, seen: Seen) -> StorageFinding:
-    level = each.level if seen.level is None else seen.level
-    return StorageFinding(each.name, level, seen.found, each.needed, each.consequence, each.cure)
+def _finding(wanted: VolumeProperty, seen: Seen) -> StorageFinding:
+    level = wanted.level if seen.level is None else seen.level
+    return StorageFinding(wanted.name, level, seen.found, wanted.needed, wanted.consequence, wanted.cure)
 
 
 def _raise_if_passing(error: OSError) -> None:

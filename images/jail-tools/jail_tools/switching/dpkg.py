@@ -113,7 +113,7 @@ def unmet(package: Package, there: Iterable[Package]) -> list[str]:
     return [
         group.strip()
         for group in wanted.split(",")
-        if group.strip() and not any(_satisfied(each, versions) for each in _relations(group))
+        if group.strip() and not any(_satisfied(relation, versions) for relation in _relations(group))
     ]
 
 

@@ -98,7 +98,7 @@ described = {
     "accounting": "none",
     **config.require_object("cluster"),
 }
-aliases = [pulumi.Alias(**each) for each in config.get_object("aliases") or []]
+aliases = [pulumi.Alias(**item) for item in config.get_object("aliases") or []]
 if config.get_bool("was_at_the_root"):
     aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
 parent = Platform() if config.get_bool("in_platform") else None

@@ -78,7 +78,7 @@ def dump(volume: Path, tool: str, *, keep: int = 2) -> subprocess.CompletedProce
 
 
 def names(volume: Path) -> list[str]:
-    return sorted(each.name for each in volume.iterdir() if each.name != ".lock")
+    return sorted(path.name for path in volume.iterdir() if path.name != ".lock")
 
 
 def test_the_oldest_dump_of_the_cluster_goes_once_a_new_one_is_whole(volume: Path) -> None:

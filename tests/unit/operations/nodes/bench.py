@@ -59,7 +59,7 @@ class Bench:
 
     def reasons(self) -> dict[str, str]:
         """Return the reasons of the nodes that are drained."""
-        return {name: each.reason for name, each in self.world.slurm.nodes.items() if each.drain}
+        return {name: node.reason for name, node in self.world.slurm.nodes.items() if node.drain}
 
     def kinds(self) -> list[str]:
         """Return which commands were run."""

@@ -47,7 +47,7 @@ def test_progress_says_what_is_left_and_each_line_how_to_go_on_and_how_to_undo(b
         assert line.endswith("the drains stay: pulumi up continues; with replicas: 4 of gpu it undoes them.")
 
 
-@pytest.mark.parametrize("operation", [each for each in Operation if not each.of_a_pod])
+@pytest.mark.parametrize("operation", [operation for operation in Operation if not operation.of_a_pod])
 def test_whatever_it_waits_for_it_says_how_to_undo_it(operation: Operation) -> None:
     assert re.search(r"undoes them\.$", continue_or_undo(operation, [leaving("gpu-3")]))
 

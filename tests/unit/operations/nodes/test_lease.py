@@ -304,7 +304,7 @@ def test_a_scale_down_waits_for_an_agent_and_then_looks_again() -> None:
         assert job.state == "COMPLETED"
         assert world.time > 30
         assert sorted(model.pods) == ["gpu-0", "gpu-1"]
-        assert not [each for each in model.drained().values() if str(Operation.SCALE_DOWN) in each]
+        assert not [text for text in model.drained().values() if str(Operation.SCALE_DOWN) in text]
 
 
 def test_a_scale_up_waits_for_no_agent() -> None:

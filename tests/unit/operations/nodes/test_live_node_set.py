@@ -144,7 +144,7 @@ def test_all_node_sets_are_found_but_those_of_another_stack(world: SmallWorld) -
     a_pod(world, "gpu-0")
     a_pod(world, "orphan-2")
     found = find_node_sets(world, PLACE)
-    assert {name: each.names() for name, each in found.items()} == {
+    assert {name: live_node_set.names() for name, live_node_set in found.items()} == {
         "cpu": (),
         "gpu": ("gpu-0",),
         "orphan": ("orphan-2",),

@@ -41,7 +41,7 @@ def test_records_without_pods_are_removed_with_one_delete(model: Model) -> None:
     assert removal.kept == {}
     assert sorted(model.records) == ["gpu-0"]
     assert removal.lines() == ["gpu-[1-2]: removed from Slurm"]
-    assert [each for each in model.commands if "delete" in each] == ["scontrol delete nodename=gpu-[1-2]"]
+    assert [command for command in model.commands if "delete" in command] == ["scontrol delete nodename=gpu-[1-2]"]
     assert len(model.commands) == 4
 
 
@@ -109,7 +109,7 @@ def test_when_the_answer_is_lost_it_looks_again_instead_of_deleting_again(model:
     lose(model, after=True)
     removal = cleanup(model).remove(NAMES)
     assert removal.removed == {*NAMES}
-    assert sum("delete" in each for each in model.commands) == 1
+    assert sum("delete" in command for command in model.commands) == 1
 
 
 def test_when_nothing_was_done_it_is_done_at_the_next_look(model: Model) -> None:

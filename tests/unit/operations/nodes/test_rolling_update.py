@@ -49,7 +49,7 @@ def out_of_service(model: Model) -> list[int]:
     usual = model.world.programs.run
 
     def run(command: Sequence[str]) -> Answer:
-        idle = sum(1 for name, each in model.records.items() if not each.drain and name in ready(model))
+        idle = sum(1 for name, record in model.records.items() if not record.drain and name in ready(model))
         noted.append(3 - idle)
         return usual(command)
 

@@ -87,7 +87,7 @@ def a_stateful_set() -> Json:
 def put(tree: Json, path: str, value: Any) -> Json:
     """Return a copy of a tree with another value at a path; without it where that is None."""
     changed = copy.deepcopy(tree)
-    *above, last = [int(each) if each.isdigit() else each for each in path.split(".")]
+    *above, last = [int(word) if word.isdigit() else word for word in path.split(".")]
     place: Any = changed
     for key in above:
         place = place[key]

@@ -40,7 +40,7 @@ class Reviewing(SmallWorld):
         self.asked += 1
         attributes = body["spec"]["resourceAttributes"]
         resource = "/".join(filter(None, [attributes["resource"], attributes.get("subresource")]))
-        denied = {each.split()[1] for each in self.denied if attributes["verb"] in {"*", each.split()[0]}}
+        denied = {text.split()[1] for text in self.denied if attributes["verb"] in {"*", text.split()[0]}}
         return {"status": {"allowed": not denied or (resource not in denied and resource != "*")}}
 
 
@@ -68,7 +68,7 @@ def test_a_missing_right_on_leases_is_named_with_the_rule_that_gives_it() -> Non
 
 def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> None:
     found = [*object_findings(Reviewing("delete statefulsets"), [a_stateful_set()], "hpc")]
-    assert [(each.severity, each.found) for each in found] == [
+    assert [(diagnosis.severity, diagnosis.found) for diagnosis in found] == [
         (Severity.REFUSED, 'its user may not delete statefulsets in the namespace "hpc"')
     ]
 
@@ -85,12 +85,14 @@ def test_a_kind_that_the_server_does_not_know_is_refused() -> None:
 
 def test_a_kind_of_an_operator_is_judged_with_the_surroundings() -> None:
     found = [*object_findings(Reviewing(), [a_stateful_set("monitoring.coreos.com/v1")], "hpc")]
-    assert [each.severity for each in found] == [Severity.PASSED]
+    assert [diagnosis.severity for diagnosis in found] == [Severity.PASSED]
 
 
 @pytest.mark.parametrize("verb", ["get", "create"])
 def test_an_exec_is_reviewed_as_a_subresource(verb: str) -> None:
-    (right,) = [each for each in live_rights("hpc") if (each.resource, each.verb) == ("pods/exec", verb)]
+    (right,) = [
+        live_right for live_right in live_rights("hpc") if (live_right.resource, live_right.verb) == ("pods/exec", verb)
+    ]
     attributes = right.review()["spec"]["resourceAttributes"]
     assert (attributes["resource"], attributes["subresource"]) == ("pods", "exec")
 
@@ -117,7 +119,9 @@ def paths_in_sources() -> Iterator[tuple[str, str]]:
                 continue  # the command's own checks, which name what they cannot read
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.JoinedStr):
-                    text = "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
+                    text = "".join(
+                        str(value.value) if isinstance(value, ast.Constant) else "{}" for value in node.values
+                    )
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     text = node.value
                 else:

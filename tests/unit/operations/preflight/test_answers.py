@@ -49,7 +49,7 @@ def machine(**changes: str) -> list[Diagnosis]:
 
 
 def refusals(found: list[Diagnosis]) -> list[str]:
-    return [each.found for each in found if each.severity is Severity.REFUSED]
+    return [diagnosis.found for diagnosis in found if diagnosis.severity is Severity.REFUSED]
 
 
 # The machine

@@ -22,7 +22,7 @@ def a_machine(
         "status": {
             "allocatable": {
                 **ALLOCATABLE,
-                **{key.replace("_gpu", ".com/gpu"): each for key, each in allocatable.items()},
+                **{key.replace("_gpu", ".com/gpu"): text for key, text in allocatable.items()},
             },
             "conditions": [{"type": "Ready", "status": str(ready)}],
             "nodeInfo": {"kubeletVersion": "v1.33.2"},
@@ -34,7 +34,7 @@ def pods(replicas: int = 1, spec: dict[str, Any] | None = None, **requests: str)
     amounts = {
         "cpu": "4",
         "memory": "16Gi",
-        **{key.replace("_gpu", ".com/gpu"): each for key, each in requests.items()},
+        **{key.replace("_gpu", ".com/gpu"): request for key, request in requests.items()},
     }
     resources = {"requests": amounts, "limits": amounts}
     small = {"requests": {"cpu": "100m", "memory": "64Mi"}}
@@ -222,4 +222,4 @@ def test_an_affinity_compares_numbers(operator: str, value: str, *, chosen: bool
 def test_a_kubelet_without_native_sidecars_is_refused() -> None:
     old = a_machine()
     old["status"]["nodeInfo"]["kubeletVersion"] = "v1.27.9-gke.100"
-    assert [each.place for each in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]
+    assert [kubelet_finding.place for kubelet_finding in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]

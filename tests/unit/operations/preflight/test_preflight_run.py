@@ -44,8 +44,8 @@ def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judg
     }
     planned = PlannedCluster("hpc", surroundings, [worker])
     found = Preflight(cast("Kube", OnlyMachines()), planned, lambda _: None, probes=()).findings()
-    of_machines = [each for each in found if each.check == "machines"]
-    assert [(each.place, each.severity) for each in of_machines] == [
+    of_machines = [item for item in found if item.check == "machines"]
+    assert [(machine.place, machine.severity) for machine in of_machines] == [
         ("DaemonSets", Severity.WARNED),
         ("node_sets[0]", Severity.PASSED),
     ]

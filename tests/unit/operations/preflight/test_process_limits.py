@@ -33,7 +33,10 @@ def workers(processes: int = 4096) -> PlannedPods:
 
 
 def found(kubelets: Kubelets, pods: PlannedPods, *machines: Any) -> list[str]:
-    return [f"{each.found}. {each.cure}" for each in limit_findings(cast("Kube", kubelets), [pods], machines)]
+    return [
+        f"{limit_finding.found}. {limit_finding.cure}"
+        for limit_finding in limit_findings(cast("Kube", kubelets), [pods], machines)
+    ]
 
 
 def of_image(name: str, image: str) -> Any:

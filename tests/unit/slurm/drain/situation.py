@@ -55,14 +55,14 @@ def snapshot(
     nodes: Iterable[Node] = (), jobs: Iterable[Job] = (), reservations: Iterable[Reservation] = ()
 ) -> Snapshot:
     """Return what slurmctld says at one moment."""
-    return Snapshot({each.name: each for each in nodes}, (*jobs,), (*reservations,), NOW)
+    return Snapshot({item.name: item for item in nodes}, (*jobs,), (*reservations,), NOW)
 
 
 def leaving(
     names: str = "gpu-1,gpu-2", *, staying: str = "gpu-0", never_started: str = "", renewed: bool = False, **policy: Any
 ) -> DrainRequest:
     """Return a node set some of whose nodes leave, names joined by commas; `policy` as a user writes it."""
-    going, rest = (tuple(filter(None, each.split(","))) for each in (names, staying))
+    going, rest = (tuple(filter(None, text.split(","))) for text in (names, staying))
     return DrainRequest(
         going[0].rpartition("-")[0],
         going,

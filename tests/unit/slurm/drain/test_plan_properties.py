@@ -44,13 +44,13 @@ jobs = st.builds(
     requeueable=st.booleans(),
 )
 pending = st.builds(
-    job, st.integers(10, 19), state=st.just("PENDING"), required_nodes=some_names.map(lambda each: frozenset({each}))
+    job, st.integers(10, 19), state=st.just("PENDING"), required_nodes=some_names.map(lambda item: frozenset({item}))
 )
 reservations = st.builds(reservation, st.sampled_from(["maint", "course"]), some_names)
 said = st.builds(
     snapshot,
     nodes,
-    st.lists(jobs | pending, max_size=4, unique_by=lambda each: each.job_id),
+    st.lists(jobs | pending, max_size=4, unique_by=lambda item: item.job_id),
     st.lists(reservations, max_size=1),
 )
 policies = st.builds(
@@ -99,9 +99,9 @@ def foreign(node: Node) -> bool:
 
 @given(node_sets, said, HOURS)
 def test_a_free_node_is_drained_and_holds_no_job(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
-    never = frozenset().union(*(each.never_started for each in sets))
+    never = frozenset().union(*(drain_request.never_started for drain_request in sets))
     for name in planned(sets, now, hours).free:
-        assert not [each for each in now.jobs if each.active and name in each.node_names]
+        assert not [item for item in now.jobs if item.active and name in item.node_names]
         if name not in now.nodes:
             assert name in never
         else:
@@ -115,7 +115,7 @@ def test_every_leaving_node_is_free_or_waited_for_and_no_other_is_touched(
     sets: tuple[DrainRequest, ...], now: Snapshot, hours: float
 ) -> None:
     made = planned(sets, now, hours)
-    leaving = {name for each in sets for name in each.names}
+    leaving = {name for drain_request in sets for name in drain_request.names}
 
     assert made.free | made.waiting.keys() == leaving
     assert not made.free & made.waiting.keys()
@@ -169,14 +169,14 @@ def test_no_job_is_treated_that_a_policy_protects(
     sets: tuple[DrainRequest, ...], now: Snapshot, hours: float, treated: frozenset[int]
 ) -> None:
     made = planned(sets, now, hours, treated)
-    by_id = {each.job_id: each for each in now.jobs}
+    by_id = {item.job_id: item for item in now.jobs}
 
     for job_id in (*made.requeue, *made.cancel):
-        where = [each for each in sets if by_id[job_id].node_names & {*each.names}]
+        where = [drain_request for drain_request in sets if by_id[job_id].node_names & {*drain_request.names}]
         assert where
         assert job_id not in treated
-        assert all(each.policy.on_timeout in {"requeue", "cancel"} for each in where)
-        assert all(each.policy.timeout.total_seconds() <= hours * HOUR for each in where)
+        assert all(drain_request.policy.on_timeout in {"requeue", "cancel"} for drain_request in where)
+        assert all(drain_request.policy.timeout.total_seconds() <= hours * HOUR for drain_request in where)
         assert not by_id[job_id].node_names & {name for names in made.drain.values() for name in names}
     for job_id in made.requeue:
         assert by_id[job_id].requeueable

@@ -15,7 +15,7 @@ TO_1420 = 80 * 60
 
 def gpu(*names: int, **more: Any) -> DrainRequest:
     return leaving(
-        ",".join(f"gpu-{each}" for each in names), staying=",".join(f"gpu-{each}" for each in range(names[0])), **more
+        ",".join(f"gpu-{name}" for name in names), staying=",".join(f"gpu-{index}" for index in range(names[0])), **more
     )
 
 
@@ -28,8 +28,8 @@ def test_a_preview_says_which_nodes_leave_what_is_on_them_and_until_when() -> No
     node_set = gpu(60, 61, 62, 63)
     said = snapshot(
         [
-            *(node(f"gpu-{each}", "ALLOCATED") for each in range(57)),
-            *(node(f"gpu-{each}") for each in (57, 58, 59, 60, 62, 63)),
+            *(node(f"gpu-{index}", "ALLOCATED") for index in range(57)),
+            *(node(f"gpu-{number}") for number in (57, 58, 59, 60, 62, 63)),
             node("gpu-61", "MIXED"),
         ],
         [job(4711, "gpu-61", ends_in=TO_1420)],
@@ -56,7 +56,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
         job(4, "gpu-4", state="SUSPENDED"),
     ]
     nodes = [
-        *(node(f"gpu-{each}", "MIXED") for each in (1, 2, 3, 4)),
+        *(node(f"gpu-{number}", "MIXED") for number in (1, 2, 3, 4)),
         node("gpu-5", "IDLE+DRAIN", "bad fan"),
         node("gpu-6", "DOWN+NOT_RESPONDING", "Not responding"),
         node("gpu-7", "IDLE+DRAIN", EARLIER),
@@ -81,7 +81,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
 
 def test_a_job_on_many_nodes_is_told_once() -> None:
     """Case 16."""
-    nodes = [node(f"gpu-{each}", "ALLOCATED") for each in (1, 2, 3)]
+    nodes = [node(f"gpu-{number}", "ALLOCATED") for number in (1, 2, 3)]
     jobs = [job(1, "gpu-1,gpu-2,gpu-3", ends_in=HOUR), job(2, "gpu-3", ends_in=HOUR)]
     node_set = gpu(1, 2, 3)
 
@@ -165,8 +165,8 @@ def running(elapsed_seconds: float, **policy: Any) -> str:
     node_set = gpu(60, 61, 62, 63, **policy)
     said = snapshot(
         [
-            *(node(f"gpu-{each}", "IDLE+DRAIN", RUN) for each in (60, 63)),
-            *(node(f"gpu-{each}", "MIXED+DRAIN", RUN) for each in (61, 62)),
+            *(node(f"gpu-{number}", "IDLE+DRAIN", RUN) for number in (60, 63)),
+            *(node(f"gpu-{number}", "MIXED+DRAIN", RUN) for number in (61, 62)),
         ],
         [job(4711, "gpu-61", ends_in=TO_1420)],
     )
@@ -188,7 +188,7 @@ def test_while_it_runs_a_line_says_what_is_left_and_how_long_it_may_take() -> No
 
 def test_of_many_jobs_the_line_names_those_that_end_last() -> None:
     node_set = gpu(1)
-    jobs = [job(each, "gpu-1", ends_in=each * 60) for each in range(1, 10)]
+    jobs = [job(index, "gpu-1", ends_in=index * 60) for index in range(1, 10)]
     now = plan([node_set], snapshot([node("gpu-1", "MIXED+DRAIN", RUN)], jobs), RUN, elapsed_seconds=0, now=NOW)
 
     line = progress(now, [node_set], NOW, cluster="hpc", elapsed_seconds=0, zone=UTC)
@@ -206,7 +206,7 @@ def stopped(
     elapsed: float = HOUR,
 ) -> str:
     """Return the error after the time is up and all nodes have been drained."""
-    drained = [replace(each, state=each.state | {"DRAIN"}, reason=str(RUN)) for each in nodes]
+    drained = [replace(item, state=item.state | {"DRAIN"}, reason=str(RUN)) for item in nodes]
     late = elapsed + node_set.policy.timeout.total_seconds()
     over = plan([node_set], snapshot(drained, jobs), RUN, elapsed_seconds=late, now=NOW)
     return aborted(over, [node_set], NOW, cluster="hpc", kept=kept or {}, zone=UTC)

@@ -12,7 +12,12 @@ OWNERS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1)
 REASONS = st.text(min_size=1)
 
 
-@given(OWNERS, st.sampled_from([each for each in Operation if not each.of_a_pod]), RUNS, REASONS | st.just(""))
+@given(
+    OWNERS,
+    st.sampled_from([operation for operation in Operation if not operation.of_a_pod]),
+    RUNS,
+    REASONS | st.just(""),
+)
 def test_a_marker_reads_as_what_it_was(owner: str, operation: Operation, run: str, before: str) -> None:
     marker = Marker(owner, operation, run, before)
     assert Marker.read(str(marker), owner) == marker

@@ -177,14 +177,14 @@ def test_whatever_jobs_do_there_is_an_end(on_timeout: str) -> None:
     policy = DrainSpec.model_validate({"on_timeout": on_timeout})
     hours = longest_wait_seconds(policy) / HOUR
 
-    assert after(hours, [job(each, "gpu-1") for each in range(3)], on_timeout=on_timeout).stop
+    assert after(hours, [job(index, "gpu-1") for index in range(3)], on_timeout=on_timeout).stop
 
 
 def two(*policies: DrainRequest, jobs: list[Job], hours: float) -> Plan:
     """Return the plan of node sets with one leaving node each, drained and with jobs."""
     return planned(
         policies,
-        [node(name, "MIXED+DRAIN", RUN) for each in policies for name in each.names],
+        [node(name, "MIXED+DRAIN", RUN) for policy in policies for name in policy.names],
         jobs,
         elapsed=hours * HOUR,
     )

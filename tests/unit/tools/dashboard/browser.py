@@ -19,7 +19,7 @@ _SCRIPT = """<script>addEventListener("load", () => {
     return {
       title: section.querySelector("h4").firstChild.textContent.trim(), kind: section.dataset.kind,
       width: box.width, height: box.height, drawn: [drawn.width, drawn.height],
-      lines: [...section.querySelectorAll("svg path")].filter(each => each.getTotalLength() > 5).length,
+      lines: [...section.querySelectorAll("svg path")].filter(path => path.getTotalLength() > 5).length,
       cells: section.querySelectorAll("td").length, text: section.innerText,
       cut: section.scrollWidth > section.clientWidth + 1};
   });
@@ -34,7 +34,7 @@ def _chromium(folder: Path, *arguments: str) -> str:
         # /usr/bin/chromium of the package is a script that names its place on the machine.
         program, environment = str(packages.root / "usr/lib/chromium/chromium"), packages.environment
         # A library of Chromium's names this folder by its place on the machine.
-        beside = [str(each) for each in packages.root.glob("usr/lib/*/pulseaudio")]
+        beside = [str(path) for path in packages.root.glob("usr/lib/*/pulseaudio")]
         environment["LD_LIBRARY_PATH"] = ":".join([environment["LD_LIBRARY_PATH"], *beside])
     fixed = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
     done = subprocess.run(

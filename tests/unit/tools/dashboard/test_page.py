@@ -37,7 +37,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusA
     """A Prometheus that has scraped a cluster with a bit of everything, so often that it has rates."""
     folder = tmp_path_factory.mktemp("prometheus")
     with running_prometheus(growing(BUSY), folder, "slurm_user:gpu_utilization:ratio") as api:
-        lines = [f"count_over_time({each.record}[10s]) >= 3" for each in RECORDINGS]
+        lines = [f"count_over_time({recording.record}[10s]) >= 3" for recording in RECORDINGS]
         wait_until(lambda: all(api.now(line, time.time()) for line in lines), what="recorded series are lines")
         yield api
 
@@ -60,13 +60,17 @@ def test_the_page_has_every_panel_with_its_picture(prometheus: PrometheusApi) ->
         r'(?s)<section [^>]*data-kind="(\w+)"><h4>([^<]*?)\s*(?:<small>.*?</small>)?</h4>(.*?)</section>', text
     )
     expected = [panel for dashboard in DASHBOARDS for panel in dashboard.panels]
-    assert [(kind, unescape(title)) for kind, title, _ in found] == [(each.kind, each.title) for each in expected]
+    assert [(kind, unescape(title)) for kind, title, _ in found] == [(panel.kind, panel.title) for panel in expected]
     empty = [title for _, title, picture in found if "No data." in picture]
     assert empty == ["Restarts in a day", "Firing alerts"], "both take longer than this test"
     for kind, title, picture in found:
         if kind in OVER_TIME:
             drawing = ET.fromstring(picture[: picture.index("</svg>") + 6])  # noqa: S314 - our own
-            lines = [each for each in drawing.iter() if each.tag.endswith("path") and "line" in each.get("class", "")]
+            lines = [
+                element
+                for element in drawing.iter()
+                if element.tag.endswith("path") and "line" in element.get("class", "")
+            ]
             assert lines, title
 
 
@@ -162,7 +166,7 @@ def test_a_gap_is_a_gap() -> None:
     panel = Panel("x", PanelKind.LINES, (Query("up", "a"),))
     whole = Series({}, [(60.0 * index, 1.0) for index in range(11)])
     broken = Series({}, [point for point in whole.points if point[0] not in {240, 300}])
-    paths = [draw(panel, [(panel.queries[0], [each])], SPAN).count("<path") for each in (whole, broken)]
+    paths = [draw(panel, [(panel.queries[0], [item])], SPAN).count("<path") for item in (whole, broken)]
     assert paths[1] > paths[0]
 
 

@@ -24,7 +24,7 @@ EMPTY = {"Restarts in a day", "Firing alerts"}
 def test_a_browser_draws_every_panel(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     with running_prometheus(growing(BUSY), tmp_path, "slurm_user:gpu_utilization:ratio") as prometheus:
-        lines = [f"count_over_time({each.record}[10s]) >= 3" for each in RECORDINGS]
+        lines = [f"count_over_time({recording.record}[10s]) >= 3" for recording in RECORDINGS]
         wait_until(lambda: all(prometheus.now(line, time.time()) for line in lines), what="recorded series are lines")
         end = time.time()
         file.write_text(drawn_page(prometheus, NAMESPACE, Span(end - 10, end, 1)))
@@ -34,15 +34,15 @@ def test_a_browser_draws_every_panel(tmp_path: Path) -> None:
 
     for width in (1600, 700):
         found = panels(file, width)
-        assert [each["title"] for each in found] == [panel.title for board in DASHBOARDS for panel in board.panels]
-        for each in found:
-            assert each["width"] > 80, each
-            assert each["height"] > 40, each
-            if each["title"] in EMPTY:
+        assert [entry["title"] for entry in found] == [panel.title for board in DASHBOARDS for panel in board.panels]
+        for entry in found:
+            assert entry["width"] > 80, entry
+            assert entry["height"] > 40, entry
+            if entry["title"] in EMPTY:
                 continue
-            assert "No data." not in each["text"], each
-            if each["kind"] in {PanelKind.LINES, PanelKind.STACK}:
-                assert min(each["drawn"]) > 60, each
-                assert each["lines"] >= 1, each
-            if each["kind"] == PanelKind.TABLE:
-                assert each["cells"] >= 1, each
+            assert "No data." not in entry["text"], entry
+            if entry["kind"] in {PanelKind.LINES, PanelKind.STACK}:
+                assert min(entry["drawn"]) > 60, entry
+                assert entry["lines"] >= 1, entry
+            if entry["kind"] == PanelKind.TABLE:
+                assert entry["cells"] >= 1, entry

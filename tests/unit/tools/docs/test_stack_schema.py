@@ -52,7 +52,7 @@ def test_the_schema_is_one_of_draft_7_whose_patterns_every_language_reads() -> N
     Draft7Validator.check_schema(schema)
     patterns = [
         *re.findall(r'"pattern": "(.*)"', stack_schema.FILE.read_text()),
-        *(name for each in schema["definitions"].values() for name in each.get("patternProperties", {})),
+        *(name for definition in schema["definitions"].values() for name in definition.get("patternProperties", {})),
     ]
     assert len(patterns) > 20
     assert not [pattern for pattern in patterns if re.search(r"\(\?(?![:=!])", pattern)]

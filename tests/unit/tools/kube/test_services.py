@@ -85,7 +85,9 @@ def test_a_further_machine_has_no_control_plane_and_makes_no_volumes(servers: di
     further = {part.name: part for wave in services.waves(SETTINGS.further(2), PROGRAMS) for part in wave}
     assert set(further) == {"containerd", "coredns", "node-agent", "kubelet", "kube-proxy"}
     assert "--hostname-override=n2" in arguments(further["kubelet"])
-    makes_volumes = [any("--volumes" in flag for flag in arguments(each["node-agent"])) for each in (servers, further)]
+    makes_volumes = [
+        any("--volumes" in flag for flag in arguments(entry["node-agent"])) for entry in (servers, further)
+    ]
     assert makes_volumes == [True, False]
 
 

@@ -43,9 +43,9 @@ def tree(tmp_path: Path) -> Path:
 
 def test_every_test_file_of_the_tree_is_in_the_parts_of_its_lanes_once() -> None:
     shares: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for each in all_parts():
-        for piece in each.pieces:
-            shares[each.lane.name, piece.file].append((piece.share, piece.shares))
+    for all_part in all_parts():
+        for piece in all_part.pieces:
+            shares[all_part.lane.name, piece.file].append((piece.share, piece.shares))
     expected = {
         (lane.name, path.relative_to(paths.ROOT).as_posix())
         for lane in LANES

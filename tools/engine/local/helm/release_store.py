@@ -51,7 +51,7 @@ async def newest(cluster: ApiConnection, namespace: str, name: str) -> StoredRel
     secrets = await cluster.list("v1", "Secret", namespace, labelSelector=f"owner=helm,name={name}")
     if not secrets:
         return None
-    secret = max(secrets, key=lambda each: int(each["metadata"]["labels"]["version"]))
+    secret = max(secrets, key=lambda secret: int(secret["metadata"]["labels"]["version"]))
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
     return StoredRelease(secret, json.loads(gzip.decompress(packed)))
 

@@ -55,9 +55,9 @@ class WaitReport:
             return
         self._next = time.monotonic() + _REPORT_EVERY_SECONDS
         lines = await self.problems()
-        for each in lines:
-            if each not in self._said:
-                self._say(each)
+        for text in lines:
+            if text not in self._said:
+                self._say(text)
         self._said = lines
 
     async def problems(self) -> list[str]:

@@ -74,7 +74,7 @@ class HelmReleaseProvider(LocalProvider):
         if "version" in request.ignore_changes:
             new["version"] = live.get("version")
         found = release_diff.compare(live, _inputs_in(request.old_state), new)
-        replaces = [path for path, each in found.items() if each.kind.name.endswith("_REPLACE")]
+        replaces = [path for path, property_diff in found.items() if property_diff.kind.name.endswith("_REPLACE")]
         return api.DiffResponse(changes=bool(found), replaces=replaces, detailed_diff=found)
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:

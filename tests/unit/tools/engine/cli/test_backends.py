@@ -104,7 +104,7 @@ def test_a_backend_of_the_user_s_is_taken_with_the_user_s_passphrase_alone(
     deployer(tmp_path).outputs()
 
     assert {f"PULUMI_BACKEND_URL={S3}", "PULUMI_CONFIG_PASSPHRASE=of all"} <= pulumi.variables()
-    assert not any(each.startswith("PULUMI_CONFIG_PASSPHRASE_FILE") for each in pulumi.variables())
+    assert not any(variable.startswith("PULUMI_CONFIG_PASSPHRASE_FILE") for variable in pulumi.variables())
 
 
 def test_a_backend_of_several_machines_needs_secrets_of_all_of_them(

@@ -43,7 +43,7 @@ def test_a_childs_name_that_begins_with_its_parents_follows_that() -> None:
 
 def test_aliases_of_a_child_are_multiplied_by_its_parents() -> None:
     found = former_urns(JOB, CLUSTER, [Alias(name="hpc-work")], {CLUSTER: AT_THE_ROOT})
-    assert [each.split("infra::")[1] for each in found] == [
+    assert [text.split("infra::")[1] for text in found] == [
         "my:index:Platform$pkg:index:Cluster$k8s:Job::hpc-work",
         "pkg:index:Cluster$k8s:Job::hpc-job",
         "pkg:index:Cluster$k8s:Job::hpc-work",

@@ -160,7 +160,7 @@ def test_what_an_earlier_run_has_made_is_behind_all_that_it_needs(file: Path) ->
     state = State.load(file, "phrase")
     state.resources = [a_resource("a"), a_resource("b")]
     state.append(a_resource("found"))
-    assert [each.name for each in state.resources] == ["a", "b", "found"]
+    assert [resource.name for resource in state.resources] == ["a", "b", "found"]
 
 
 def test_a_successor_that_an_earlier_run_has_made_is_before_what_needs_it(file: Path) -> None:
@@ -168,6 +168,6 @@ def test_a_successor_that_an_earlier_run_has_made_is_before_what_needs_it(file: 
     replaced = a_resource("r", delete=True)
     state.resources = [a_resource("a"), replaced, a_resource("dependent")]
     state.append(a_resource("r"), replaced)
-    assert [(each.name, each.delete) for each in state.resources] == [
+    assert [(resource.name, resource.delete) for resource in state.resources] == [
         ("a", False), ("r", True), ("r", False), ("dependent", False),
     ]  # fmt: skip
