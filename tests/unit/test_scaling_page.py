@@ -1,4 +1,4 @@
-"""Examples of docs/scaling.md and the README: the code prints them, and the package takes them."""
+"""Examples of docs/scaling.md, and the README's picture: the code prints them, and the package takes them."""
 
 import re
 from dataclasses import replace
@@ -26,7 +26,7 @@ from tools import paths
 DOCS = paths.ROOT / "docs"
 PAGE = (DOCS / "scaling.md").read_text()
 CASES = (DOCS / "scaling-cases.md").read_text()
-README = (paths.ROOT / "README.md").read_text()
+PICTURE = (DOCS / "pictures" / "preview.txt").read_text()
 YOUR_CLUSTER = (DOCS / "your-cluster.md").read_text()
 
 NOW = datetime(2026, 11, 24, 13, 8, tzinfo=UTC).timestamp()
@@ -140,10 +140,17 @@ def test_the_page_shows_nothing_else() -> None:
     assert len(re.findall(r"```text\n", PAGE)) == len(SHOWN)
 
 
-def test_the_readme_shows_the_preview_of_a_scale_down() -> None:
-    lines = {line.strip() for line in README.splitlines()}
+def test_the_readme_s_picture_shows_the_preview_of_a_scale_down() -> None:
+    names = ("cpu-0", "cpu-1")
+    running = {"nodes": "cpu-[0-1]", "node_names": frozenset(names), "ends_at": at(15, 8)}
+    job = replace(TRAIN, job_id=1, user="demo", name="train", **running)
+    nodes = {name: Node(name, frozenset({"ALLOCATED"}), frozenset()) for name in names}
+    before = Snapshot(nodes, (job,), (), NOW)
+    leaving = DrainRequest("cpu", names[1:], names[:1], DrainSpec(), 2, 1)
+    planned = plan([leaving], before, RUN, elapsed_seconds=0, now=NOW)
+    shown = preview(planned, [leaving], before, NOW, cluster="slurm", zone=UTC)
 
-    assert [line for line in scale_down().splitlines() if line.strip() not in lines] == []
+    assert [line for line in shown if line.strip().partition(", ends by ")[0] not in PICTURE] == []
 
 
 def test_every_example_can_stand_in_a_stack() -> None:

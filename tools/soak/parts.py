@@ -54,7 +54,7 @@ LANES = (
     Lane("functions and components", ("images", "tests/rendered", "tests/unit"), parts=6, default_seconds=2),
     Lane("engines and clusters", ("tests/cluster", "tests/engine"), parts=8, default_seconds=45, slurm=DEFAULT_SLURM),
     *(
-        Lane(f"clusters with Slurm {version}", ("tests/cluster",), parts=6, default_seconds=45, slurm=version)
+        Lane(f"clusters with Slurm {version}", ("tests/cluster",), parts=7, default_seconds=45, slurm=version)
         for version in SUITES
         if version != DEFAULT_SLURM
     ),

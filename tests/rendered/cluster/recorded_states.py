@@ -27,6 +27,7 @@ DESCRIPTION = a_spec(
     node_sets=[a_node_set(), a_node_set(name="gpu", replicas=3)],
     jail={"admin_shell": True, "submounts": [{"path": "/data", "host_path": "/srv/data"}]},
     accounting={},
+    containers={"images": ["alpine:3.22"]},
 )
 KUBECONFIG = "{apiVersion: v1, kind: Config}"
 

@@ -73,8 +73,9 @@ def test_the_cache_keeps_the_files_of_the_tree_alone(tmp_path: Path) -> None:
     for version in range(3):
         (tmp_path / "a.py").write_text(f"import b{version}\n")
         facts(tmp_path, "a.py")
-    assert (tmp_path / "cache" / "facts.json").read_text().count("b2") == 3
-    assert "b1" not in (tmp_path / "cache" / "facts.json").read_text()
+    kept = (tmp_path / "cache" / "facts.json").read_text()
+    assert kept.count('"b2"') == 3
+    assert '"b1"' not in kept  # without quotes it may stand in a digest
     assert [file.name for file in (tmp_path / "cache").iterdir()] == ["facts.json"]
 
 
