@@ -7,7 +7,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from tests.cluster.slurm import QUICK, Slurm, a_cluster, a_node_set, unique
-from tests.cluster.workers import nodes
+from tests.cluster.workers import nodes, said
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError, Result
@@ -62,7 +62,7 @@ def test_replicas_and_an_option_change_only_what_they_name(workers: Slurm) -> No
 
     name = slurm.cluster["name"]
     assert changed(result) == {f"{name}-{part}": "update" for part in ("slurm-config", "cpu-drain", "cpu", "cpu-ready")}
-    assert "+KillWait=45" in "\n".join(plan.messages)
+    assert "+KillWait=45" in said(plan)
     assert "KillWait                = 45 sec" in slurm.scontrol("show", "config")
     assert slurm.job(job)["JobState"] == "RUNNING"
     assert slurm.ssh("srun -w cpu-3 --overlap hostname").stdout.strip() == "cpu-3"

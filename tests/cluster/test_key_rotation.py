@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.slurm import Slurm
-from tests.cluster.workers import in_service, pods
+from tests.cluster.workers import in_service, pods, said
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -59,7 +59,7 @@ def test_jobs_start_run_and_end_while_all_daemons_take_other_keys(workers: Slurm
     assert ids.pop() == "over", "the session outlived both changes"
     assert "failed" not in ids
 
-    text = "\n".join([*plan.messages, *result.messages])
+    text = f"{said(plan)}\n{said(result)}"
     assert f"a new munge key, which {len(keys)} pods load at the same moment" in text
     assert "a new host key of the login nodes" in text
     assert munge_keys(slurm).keys() == keys.keys()

@@ -13,6 +13,7 @@ from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.slurm_upgrade import VERSION_ANNOTATION
 from tests.cluster.scrapes import scraped
 from tests.cluster.slurm import QUICK, SMALL, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.workers import said
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import images
@@ -99,8 +100,7 @@ def upgrade(slurm: Slurm) -> Upgraded:
 
 
 def messages_of_preview(slurm: Slurm) -> str:
-    plan = slurm.deployer().preview()
-    return "\n".join([*plan.messages, *(line for change in plan.changes for line in change.messages)])
+    return said(slurm.deployer().preview())
 
 
 def kill_when(slurm: Slurm, condition: Callable[[], bool]) -> None:

@@ -109,7 +109,7 @@ def ends_by(slurm: Slurm, job: int) -> str:
 
 
 def said(run: Result | StackChanges) -> str:
-    """Return all that was said in a run, about whatever."""
+    """Return all messages of a run. Under which resource one stands depends on what else ran at that moment."""
     return "\n".join([*run.messages, *(line for change in run.changes for line in change.messages)])
 
 
