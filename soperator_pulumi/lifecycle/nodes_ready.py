@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, UpdateResult
+from pydantic import Field
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, ClusterConnection
@@ -26,7 +27,7 @@ from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.spec.drain import RollingUpdateSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY})
+_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY, "memory_mib"})
 
 
 class NodesReadyInputs(ClusterRef):
@@ -41,6 +42,8 @@ class NodesReadyInputs(ClusterRef):
     wait_until_ready: bool
     policy: dict[str, Any]
     rolling_update: RollingUpdateSpec
+    memory_mib: dict[str, int] = Field(default_factory=dict)
+    """Memory that Slurm schedules on a node, in MiB, by node set of the cluster. Only previews use it."""
 
 
 class NodesReadyProvider(LiveProvider):
@@ -116,6 +119,7 @@ class NodesReadyProvider(LiveProvider):
                 inputs.timeout_seconds,
                 tolerated if inputs.wait_until_ready else inputs.replicas,
                 inputs.rolling_update.idle_wait.total_seconds(),
+                inputs.memory_mib,
             ),
             NodeCleanup(kube, slurm, inputs.namespace, inputs.owner),
             inputs.timeout_seconds,
@@ -140,6 +144,7 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
         wait_until_ready: bool,
         policy: Mapping[str, Any],
         rolling_update: Mapping[str, Any],
+        memory_mib: Mapping[str, int],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -156,6 +161,8 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             wait_until_ready: False to skip waiting for nodes.
             policy: The node set's `drain`, as JSON.
             rolling_update: The node set's `rolling_update`, as JSON.
+            memory_mib: Memory that Slurm schedules on a node, in MiB, by node set of the cluster. A preview names jobs
+                that wait for more.
             opts: Options of the resource.
         """
         inputs = {
@@ -167,5 +174,6 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             "wait_until_ready": wait_until_ready,
             "policy": {**policy},
             "rolling_update": {**rolling_update},
+            "memory_mib": {**memory_mib},
         }
         super().__init__(NodesReadyProvider(), resource_name, cluster, inputs, opts)

@@ -97,6 +97,8 @@ class Job:
     """Number of nodes that it holds, or needs at least."""
     node_memory_mib: int = 0
     """Memory that it needs at least on every node, in MiB; 0 for a job that takes what there is (`--mem=0`)."""
+    generic_resources: frozenset[str] = frozenset()
+    """Names of the generic resources that it needs, such as `gpu`."""
 
     @property
     def reference(self) -> str:

@@ -90,6 +90,7 @@ def _job(job: dict[str, Any]) -> Job:
         required_nodes=frozenset(expand(str(job.get("required_nodes") or ""))),
         node_count=max(1, _count(job.get("node_count"))),
         node_memory_mib=_node_memory_mib(job),
+        generic_resources=frozenset(_requested(job)),
         ends_at=_end(job),
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
         whole=_whole(job),
@@ -119,6 +120,14 @@ def _node_memory_mib(job: dict[str, Any]) -> int:
     most_nodes = _count(job.get("max_nodes"))
     spread = -(-_count(job.get("cpus")) // most_nodes) if most_nodes else 1
     return by_cpu * max(1, spread, _count(job.get("minimum_cpus_per_node")))
+
+
+def _requested(job: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of the generic resources that a job needs: gpu for `gres/gpu:h100:2` and `cpu:4,gres/gpu=1`."""
+    for share in ("job", "node", "socket", "task"):
+        for part in _words(job.get(f"tres_per_{share}") or ""):
+            if found := re.match(r"gres[/:]([^:=]+)", part):
+                yield found[1]
 
 
 def _whole(job: dict[str, Any]) -> str:

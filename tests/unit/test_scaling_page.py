@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import yaml
@@ -104,7 +105,7 @@ def held() -> str:
         for name in gpu(0, 1)
     ]
     before = Snapshot({node.name: node for node in nodes}, (waiting,), (), NOW)
-    return "\n".join(held_lines(gpu(0, 1), 64512, before))
+    return "\n".join(held_lines("gpu", gpu(0, 1), {"gpu": 64512}, before))
 
 
 def recreating() -> str:
@@ -142,7 +143,7 @@ def test_the_page_shows_nothing_else() -> None:
 
 def test_the_readme_s_picture_shows_the_preview_of_a_scale_down() -> None:
     names = ("cpu-0", "cpu-1")
-    running = {"nodes": "cpu-[0-1]", "node_names": frozenset(names), "ends_at": at(15, 8)}
+    running: dict[str, Any] = {"nodes": "cpu-[0-1]", "node_names": frozenset(names), "ends_at": at(15, 8)}
     job = replace(TRAIN, job_id=1, user="demo", name="train", **running)
     nodes = {name: Node(name, frozenset({"ALLOCATED"}), frozenset()) for name in names}
     before = Snapshot(nodes, (job,), (), NOW)

@@ -166,12 +166,6 @@ def find_node_sets(kube: Kube, place: ClusterRef) -> dict[str, LiveNodeSet]:
     return {name: LiveNodeSet(name, sets.get(name), pods.get(name, {})) for name in names}
 
 
-def scheduled_memory_mib(template: Json) -> int | None:
-    """Return the memory in MiB with which the pods of a template register (`RealMemory`); None if it has none."""
-    found = re.search(r"\bRealMemory=(\d+)", json.dumps(template))
-    return int(found[1]) if found else None
-
-
 def find_policies(kube: Kube, place: ClusterRef) -> dict[str, dict[str, Any]]:
     """Return the drain policies of all node sets of the cluster at `place`, by name, as JSON. Takes one call.
 

@@ -85,11 +85,9 @@ class Reconciliation:
         other_size = "" if resized else self.registration.other_size(status.live, refreshes=refreshes)
         missing = () if resized else status.missing_of(status.names)
         held = self.rolling_update.held(status)
-        stateful_set = status.live.stateful_set or {}
-        after = stateful_set.get("spec", {}).get("template", {}) if template is None else template
         outdated = (
             [name for name in status.names if name in status.live.pods]
-            if template is not None and changes_pods(template, stateful_set)
+            if template is not None and changes_pods(template, status.live.stateful_set or {})
             else self.rolling_update.outdated(status)
         )
         surplus_lines, removable = self._surplus_drift(status)
@@ -98,7 +96,7 @@ class Reconciliation:
             *(self._missing_lines(status, missing) if missing else []),
             *surplus_lines,
             *_held_lines(held),
-            *(self.rolling_update.preview(status, outdated, after) if outdated else []),
+            *(self.rolling_update.preview(status, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
         waits = waits or bool(self.rolling_update.held_until_they_come(status, missing))

@@ -7,8 +7,8 @@ Nothing is stored: Kubernetes knows which pods are old, and the drains name thei
 run that was killed at any point.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from soperator_pulumi.errors import (
@@ -19,10 +19,9 @@ from soperator_pulumi.errors import (
     SlurmError,
     TransportError,
 )
-from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
-from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER, scheduled_memory_mib
+from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
 from soperator_pulumi.operations.nodes.rolling_update_text import order, progress
@@ -61,6 +60,9 @@ class RollingUpdate:
     """Number of nodes with new pods that may be missing without stopping the update."""
     idle_seconds: float = 0
     """Time in which only idle nodes are drained, in seconds."""
+    memory_mib: Mapping[str, int] = field(default_factory=dict)
+    """Memory that Slurm schedules on a node after the update, in MiB, by node set of the cluster. Default: unknown, and
+    no job that waits for more is named."""
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
@@ -127,13 +129,12 @@ class RollingUpdate:
         except (SlurmError, TransportError) as error:
             self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
 
-    def preview(self, status: NodeSetStatus, names: Sequence[str], template: Json) -> list[str]:
+    def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will do, in lines: their jobs, and the order of the nodes.
 
         Args:
             status: The node set.
             names: Nodes to be recreated.
-            template: Template of their new pods. Jobs that wait for more memory than it gives are named.
         """
         try:
             lines = self.preview_nodes(status, names)
@@ -143,8 +144,7 @@ class RollingUpdate:
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
         idle = f"Nodes with jobs are drained after {span(self.idle_seconds)} (rolling_update.idle_wait)."
-        memory_mib = scheduled_memory_mib(template)
-        held = [] if memory_mib is None else held_lines(names, memory_mib, snapshot)
+        held = held_lines(self.registration.node_set, names, self.memory_mib, snapshot)
         return [*lines, *held, order(recreation, names), *([idle] if self.policy.wait and self.idle_seconds else [])]
 
     def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:

@@ -32,6 +32,7 @@ class NodeSet:
     idle_wait: str = "0s"
     wait_until_ready: bool = True
     max_unready: int = 0
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,10 @@ class Engine:
         place = {"namespace": NAMESPACE, "namespace_uid": recorded or _namespace_uid(self), "owner": OWNER}
         policies = {name: node_set.policy.model_dump(mode="json") for name, node_set in program.node_sets.items()}
         every = {**place, "selector": labels_of("worker"), "policies": policies}
-        chains = [_chain(place, name, node_set, policies[name]) for name, node_set in program.node_sets.items()]
+        memory_mib = {name: float(node_set.memory_mib) for name, node_set in program.node_sets.items()}
+        chains = [
+            _chain(place, name, node_set, policies[name], memory_mib) for name, node_set in program.node_sets.items()
+        ]
         steps = [step for chain in (reversed(chains) if program.other_way_round else chains) for step in chain]
         waits = [step for step in steps if step[0].startswith("NodesReady")]
         guarded = [step for step in steps if step not in waits]
@@ -201,7 +205,9 @@ class Engine:
         self.faults.world.tell(step)
 
 
-def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tuple[str, Json]]:
+def _chain(
+    place: Json, name: str, node_set: NodeSet, policy: Json, memory_mib: Mapping[str, float]
+) -> list[tuple[str, Json]]:
     own = {**place, "node_set": name, "selector": labels_of("worker", name)}
     judged = {**own, "policy": policy}
     replicas = float(node_set.replicas)  # numbers arrive so
@@ -227,6 +233,7 @@ def _chain(place: Json, name: str, node_set: NodeSet, policy: Json) -> list[tupl
                 "max_unready": node_set.max_unready,
                 "wait_until_ready": node_set.wait_until_ready,
                 "rolling_update": {"max_unavailable": node_set.max_unavailable, "idle_wait": node_set.idle_wait},
+                "memory_mib": memory_mib,
             },
         ),
     ]

@@ -47,6 +47,13 @@ def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
     assert (NodesReadyProvider().update("", state, news).outs or {})["policy"]["timeout"] == "5m"
 
 
+def test_memory_of_node_sets_is_no_change_by_itself_and_may_be_missing_in_older_states(model: Model) -> None:
+    state = model.engine.state[NAME]
+    older = {key: value for key, value in state.items() if key != "memory_mib"}
+    assert not NodesReadyProvider().diff("", older, {**state, "memory_mib": {"gpu": 64.0, "new": 32.0}}).changes
+    assert NodesReadyProvider().read("", older).outs
+
+
 def test_an_unknown_namespace_uid_does_not_keep_a_preview_from_looking(model: Model) -> None:
     state = model.engine.state[NAME]
     assert not NodesReadyProvider().diff("", state, {**state, "namespace_uid": UNKNOWN}).changes

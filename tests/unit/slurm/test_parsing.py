@@ -160,6 +160,23 @@ def test_the_least_memory_on_a_node_is_what_a_job_asks_for_or_its_processors_sha
     assert job.node_memory_mib == mib
 
 
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({"tres_per_node": "gres/gpu:2"}, {"gpu"}),
+        ({"tres_per_node": "gres:gpu:h100:2,gres:shard:4"}, {"gpu", "shard"}),
+        ({"tres_per_job": "gres/gpu:h100:8"}, {"gpu"}),
+        ({"tres_per_socket": "gres/gpu"}, {"gpu"}),
+        ({"tres_per_task": "cpu:4,gres/gpu=1,license/x:1"}, {"gpu"}),
+        ({"tres_per_node": ""}, set()),
+        ({}, set()),
+    ],
+)
+def test_the_generic_resources_that_a_job_asks_for_are_read(asked: dict[str, object], names: set[str]) -> None:
+    (job,) = read_jobs(a_job(**asked))
+    assert job.generic_resources == names
+
+
 def test_memory_and_partitions_of_a_node_are_read(nodes: dict[str, Node]) -> None:
     assert nodes["cpu-0"].memory_mib == 1000
     assert nodes["cpu-0"].partitions == {"main"}

@@ -265,10 +265,10 @@ def test_a_preview_names_jobs_that_wait_for_more_memory_than_recreated_nodes_hav
         model.submit(seconds=200)
     model.submit(memory_mib=2048)
     model.submit(memory_mib=1024)
-    assert [line for line in model.preview(3, template="b RealMemory=1984") if "MiB on a node" in line] == [
+    assert [line for line in model.preview(3, template="b", memory_mib=1984) if "MiB on a node" in line] == [
         "  job 7 (alice, job7), 2048 MiB on a node. To let it start on them: scontrol update jobid=7 MinMemoryNode=1984"
     ]
-    assert not any("MiB on a node" in line for line in model.preview(3, template="b RealMemory=2048"))
+    assert not any("MiB on a node" in line for line in model.preview(3, template="b", memory_mib=2048))
 
 
 def test_a_preview_of_many_ends_of_jobs_tells_the_first_ten(model: Model) -> None:

@@ -18,8 +18,9 @@ def waiting(number: int, mib: int, **more: Any) -> Job:
     return replace(job(number, state="PENDING", **more), partitions=frozenset({"main"}), node_memory_mib=mib)
 
 
-def lines(said: Snapshot, *names: str, mib: int = 7936) -> list[str]:
-    return [*held_lines(names, mib, said)]
+def lines(said: Snapshot, *names: str, mib: int = 7936, **others: int) -> list[str]:
+    """Return the lines about nodes of the set `cpu`; the set `big` stays as it is by default."""
+    return [*held_lines("cpu", names, {"big": MIB, "cpu": mib, **others}, said)]
 
 
 def test_a_job_that_asks_for_all_memory_of_a_node_is_named_with_the_command_that_lowers_it() -> None:
@@ -36,6 +37,37 @@ def test_a_job_that_asks_for_all_memory_of_a_node_is_named_with_the_command_that
 def test_a_job_that_finds_its_nodes_elsewhere_is_not_named() -> None:
     said = snapshot([*nodes("cpu-0"), *nodes("big-0", "big-1")], [waiting(7, MIB), waiting(8, MIB, node_count=3)])
     assert [line.strip()[:5] for line in lines(said, "cpu-0")[1:]] == ["job 8"]
+
+
+def test_a_job_whose_other_nodes_are_lowered_in_the_same_update_is_named_for_both_node_sets() -> None:
+    said = snapshot([*nodes("a-0"), *nodes("b-0")], [waiting(7, MIB)])
+    memory_mib = {"a": 7936, "b": 7936}
+    assert [*held_lines("a", ["a-0"], memory_mib, said)]
+    assert [*held_lines("b", ["b-0"], memory_mib, said)]
+
+
+def test_a_job_whose_other_nodes_leave_is_named() -> None:
+    assert [
+        *held_lines("cpu", ["cpu-0"], {"cpu": 7936}, snapshot([*nodes("cpu-0"), *nodes("big-0")], [waiting(7, MIB)]))
+    ]
+
+
+def test_a_job_that_only_loses_nodes_of_another_set_is_not_named_for_this_one() -> None:
+    said = snapshot([*nodes("cpu-0"), *nodes("big-0", mib=2 * MIB)], [waiting(7, 2 * MIB)])
+    assert not lines(said, "cpu-0", big=MIB)
+
+
+def test_nodes_without_the_generic_resources_of_a_job_are_not_elsewhere() -> None:
+    gpus, shards = frozenset({"gpu"}), frozenset({"gpu", "shard"})
+    said = snapshot([*(replace(found, generic_resources=gpus) for found in nodes("cpu-0")), *nodes("big-0")])
+    asks = replace(waiting(7, MIB), generic_resources=gpus)
+    assert lines(replace(said, jobs=(asks,)), "cpu-0")
+    assert not lines(replace(said, jobs=(waiting(7, MIB),)), "cpu-0")
+    assert not lines(replace(said, jobs=(replace(asks, generic_resources=shards),)), "cpu-0"), "it fits nowhere now"
+
+
+def test_without_the_memory_of_the_node_set_no_job_is_named() -> None:
+    assert not [*held_lines("cpu", ["cpu-0"], {}, snapshot(nodes("cpu-0"), [waiting(7, MIB)]))]
 
 
 def test_nodes_of_other_partitions_and_nodes_that_a_job_does_not_ask_for_are_not_elsewhere() -> None:
