@@ -200,7 +200,7 @@ class SlurmCluster(pulumi.ComponentResource):
         before_pods += [*recording, *self.config_maps.resources]
         self._create_slurm(name, with_pods.behind(*recording).following(*self.config_maps.resources), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
-        pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin]
+        pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin, *self._next_to_jobs]
         self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
         self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
         self.register_outputs(self.outputs)
@@ -281,6 +281,13 @@ class SlurmCluster(pulumi.ComponentResource):
         self.health_checks = create_health_checks(name, active, parts)
         self.container_images = create_container_images(name, active, parts)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
+
+    @property
+    def _next_to_jobs(self) -> list[pulumi.Resource]:
+        """Parts with pods that no job needs, without the waits for them: a refused destroy keeps these as well."""
+        daemons = [daemon.stateful_set for daemon in (self.rest, self.metrics) if daemon is not None]
+        jobs = [self.container_images.job] if self.container_images is not None else []
+        return [*daemons, *jobs, *filter(None, [self.health_checks])]
 
     def _in_upgrades(self, *resources: pulumi.Resource) -> list[pulumi.Output[pulumi.Resource]]:
         """Return resources to wait for in upgrades of Slurm alone. A new cluster's pods start at the same time."""

@@ -45,6 +45,25 @@ def test_the_gate_is_there_also_when_nodes_never_join() -> None:
     assert not [wait.name for wait in waits if wait.type.endswith(":NodesReady")]
 
 
+def test_the_gate_goes_before_all_that_runs_pods_and_waits_for_none_that_no_job_needs() -> None:
+    deployment = a_deployment(
+        containers={"images": ["ubuntu:24.04"]},
+        health={"long_checks": {"memory_bandwidth": {}}},
+        metrics={},
+        rest={},
+    )
+    gate = deployment.waits_for(deployment.one("hpc-drain-gate"))
+    run_pods = [
+        *deployment.resources(":StatefulSet"),
+        *deployment.resources(":CronJob"),
+        deployment.one("hpc-container-images-publish", "Job"),
+    ]
+    assert {"hpc-metrics", "hpc-rest", "hpc-health-checks-memory_bandwidth"} < {resource.name for resource in run_pods}
+    assert {resource.name for resource in run_pods} <= {awaited.name for awaited in gate}
+    waits = {awaited.name for awaited in gate if awaited.type.endswith((":PodsReady", ":ImagesPublished"))}
+    assert waits.isdisjoint({"hpc-container-images-published", "hpc-metrics-ready", "hpc-rest-ready"})
+
+
 def test_node_sets_that_are_gone_are_free_before_slurm_loses_their_partitions() -> None:
     for config in ("hpc-slurm-config", "hpc-users", "hpc-ssh-keys", "hpc-sshd-config"):
         assert "hpc-removed-node-sets" in waits_for(a_deployment(), config)
