@@ -79,7 +79,8 @@ class Registration:
     show: Report
     clock: Clock
     keep_alone: Callable[[], None] = lambda: None
-    """Called in a wait for Kubernetes: renews the cluster's Lease if it is held. Default: there is none."""
+    """Called in waits for Kubernetes and between calls: renews the cluster's Lease if it is held. Default: there is
+    none."""
 
     def report(self, text: str) -> None:
         """Report a line about the node set."""
@@ -158,6 +159,7 @@ class Registration:
         """Return why these nodes are missing; nodes with the same reason share a line. Takes calls for every node."""
         by_reason: dict[str, list[str]] = {}
         for position, name in enumerate(names):
+            self.keep_alone()  # fifty answers of a slow API take longer than the Lease lasts
             reason = self._reason(status, name) if position < _EXPLAINED else "reason not read"
             by_reason.setdefault(reason, []).append(name)
         return [f"{named(those)}: {reason}" for reason, those in by_reason.items()]

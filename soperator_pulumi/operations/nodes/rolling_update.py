@@ -204,7 +204,7 @@ class RollingUpdate:
             status = self.registration.look()
             self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
             self.hand_over_to_pods(status, status.missing_of(status.names))
-        except (KubernetesError, SlurmError, TransportError) as error:
+        except (AnotherPlannerError, KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
 

@@ -3,15 +3,17 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator_pulumi.errors import DrainError, KubernetesError, NotReadyError, RunCancelledError
-from soperator_pulumi.kube.verbs import Json
+from soperator_pulumi.kube.pods import Pod as PodInKubernetes
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.nodes.lease import DURATION_SECONDS, LEASE
+from soperator_pulumi.operations.nodes.registration import Registration
 from soperator_pulumi.operations.progress import CANCELLED
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
@@ -149,12 +151,18 @@ def test_a_run_that_is_cancelled_once_nodes_are_free_deletes_no_pod(
     assert len(model.drained()) == 1
 
 
+def take_lease(model: Model) -> None:
+    """Let another planner hold the Lease from now on."""
+    spec = {"holderIdentity": "agent@pod-7 process 1", "leaseDurationSeconds": 30, "renewTime": "1"}
+    lease = model.world.kubernetes.objects[f"{LEASES}/{LEASE}"]
+    lease.update({"metadata": {"resourceVersion": "77"}, "spec": spec})
+
+
 def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has_it(model: Model) -> None:
     kubernetes, others = model.world.kubernetes, str(Marker(OWNER, Operation.ROLLING_UPDATE, "abcdef"))
 
     def take_over() -> None:
-        spec = {"holderIdentity": "agent@pod-7 process 1", "leaseDurationSeconds": 30, "renewTime": "1"}
-        kubernetes.objects[f"{LEASES}/{LEASE}"].update({"metadata": {"resourceVersion": "77"}, "spec": spec})
+        take_lease(model)
         kubernetes.slurm.drain([*model.records], others)
 
     model.submit(seconds=5000, limit_seconds=9000, required=frozenset(model.records))
@@ -162,6 +170,30 @@ def test_a_run_that_has_lost_the_lease_leaves_the_drains_of_the_planner_that_has
     with pytest.raises(DrainError, match=r"agent@pod-7 process 1 drains nodes now, .* It undrains nothing\."):
         model.up(3, template="b")
     assert {*model.drained().values()} == {others}
+
+
+def test_a_run_that_loses_the_lease_as_it_stops_fails_with_the_reason_for_which_it_stops(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, not_joined = model.world.kubernetes._set, Registration.not_joined
+    stops: list[str] = []
+
+    def unobserved(owner: Set) -> Json:
+        body = usual(owner)
+        return {**body, "status": {**body["status"], "observedGeneration": 0}} if stops else body
+
+    def stop(*args: Any) -> str:
+        if words := not_joined(*args):
+            stops.append(words)
+            take_lease(model)
+        return words
+
+    monkeypatch.setattr(model.world.kubernetes, "_set", unobserved)
+    monkeypatch.setattr(Registration, "not_joined", stop)
+    model.world.kubernetes.new_pods_fit = False
+    with pytest.raises(NotReadyError, match="The rolling update stops here"):
+        model.up(3, template="b")
+    assert any("agent@pod-7 process 1 drains nodes now" in line for line in model.world.reported)
 
 
 def test_new_pods_that_do_not_come_up_stop_it_with_the_reason_and_the_rest_stays_in_service(model: Model) -> None:
@@ -397,6 +429,24 @@ def test_the_lease_is_renewed_while_slurmctld_undrains_nothing(model: Model) -> 
     noted = without_renewal(model)
     model.up(3, template="b")
     assert world.time > 100
+    assert max(noted) <= DURATION_SECONDS
+
+
+def test_the_lease_is_renewed_while_a_slow_api_tells_why_many_nodes_have_not_joined(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.up(20)
+    usual = PodInKubernetes.why_not_ready
+
+    def slow(pod: PodInKubernetes, kube: Kube) -> str:
+        model.world.sleep(2)
+        return usual(pod, kube)
+
+    model.world.kubernetes.new_pods_fit = False
+    monkeypatch.setattr(PodInKubernetes, "why_not_ready", slow)
+    noted = without_renewal(model)
+    with pytest.raises(NotReadyError):
+        model.up(20, template="b", max_unavailable=20)
     assert max(noted) <= DURATION_SECONDS
 
 
