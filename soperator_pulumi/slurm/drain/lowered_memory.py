@@ -30,7 +30,11 @@ def held_lines(
         return
     nodes = snapshot.nodes.values()
     after = [replace(node, memory_mib=memory_mib.get(node.name.rpartition("-")[0], 0)) for node in nodes]
-    jobs = [job for job in snapshot.jobs if job.pending and _is_held(job, names, nodes, after)]
+    jobs = [
+        job
+        for job in snapshot.jobs
+        if job.pending and job.node_memory_mib > memory_mib[node_set] and _is_held(job, names, nodes, after)
+    ]
     if not jobs:
         return
     yield (

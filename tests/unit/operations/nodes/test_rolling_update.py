@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
@@ -21,6 +22,7 @@ from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.objects import LEASES, KilledError
 from tests.fakes.workers import OWNER, Pod, Set
 from tests.soak import times
+from tests.unit.faults.engine import NodeSet, Program
 from tests.unit.lifecycle.model import Model, a_model
 
 
@@ -301,6 +303,27 @@ def test_a_preview_names_jobs_that_wait_for_more_memory_than_recreated_nodes_hav
         "  job 7 (alice, job7), 2048 MiB on a node. To let it start on them: scontrol update jobid=7 MinMemoryNode=1984"
     ]
     assert not any("MiB on a node" in line for line in model.preview(3, template="b", memory_mib=2048))
+
+
+def test_a_preview_that_lowers_two_node_sets_names_a_job_that_fits_on_neither_afterwards(model: Model) -> None:
+    sets = {"cpu": NodeSet(1, DrainSpec()), "gpu": NodeSet(1, DrainSpec())}
+    model.begin()
+    model.engine.up(Program(sets))
+    for record in model.records.values():
+        record.memory_mib = 2048
+    for _ in range(4):  # a node takes two
+        model.submit(seconds=200)
+    model.submit(memory_mib=2048)
+
+    lowered = {name: replace(node_set, template="b", memory_mib=1984) for name, node_set in sets.items()}
+    model.begin()
+    model.engine.preview(Program(lowered))
+    held = [line for line in model.world.reported if "2048 MiB on a node" in line]
+    assert len(held) == 2, "one for each node set"
+
+    model.begin()
+    model.engine.preview(Program({**lowered, "cpu": replace(sets["cpu"], memory_mib=2048)}))
+    assert not [line for line in model.world.reported if "2048 MiB on a node" in line]
 
 
 def test_a_preview_of_many_ends_of_jobs_tells_the_first_ten(model: Model) -> None:
