@@ -4,13 +4,18 @@
  *
  * slurmctld keeps both until the job has ended, and has no limit for them. job_submit.lua sees no size: it gets an
  * environment by the names of its variables alone.
+ *
+ * Before slurmctld accepts its first connection, it reads the jobs of its state by the same function. They were let in under
+ * the limit of their time and keep all they have: no job_submit.lua sees them again, and they would run without arguments.
  */
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -21,13 +26,16 @@ extern char *slurm_xstrdup(const char *text);
 extern void slurm_xfree(void **place);
 
 static int (*unpack)(char ***strings, uint32_t *count, void *buffer);
+static int (*take)(int, struct sockaddr *, socklen_t *, int);
 static uint64_t limit = UINT64_MAX; /* without a number nothing is refused */
+static atomic_bool accepts;
 
 __attribute__((constructor)) static void prepare(void)
 {
     const char *most = getenv("ENVIRONMENT_MAX");
 
     unpack = (int (*)(char ***, uint32_t *, void *))dlsym(RTLD_NEXT, "unpackstr_array");
+    take = (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
     if (most)
         limit = strtoull(most, NULL, 10);
 }
@@ -42,13 +50,19 @@ static uint64_t bytes_of(char *const *strings, uint32_t count)
     return sum;
 }
 
+EXPORTED int accept4(int listener, struct sockaddr *address, socklen_t *length, int flags)
+{
+    atomic_store(&accepts, 1);
+    return take(listener, address, length, flags);
+}
+
 EXPORTED int unpackstr_array(char ***strings, uint32_t *count, void *buffer)
 {
     int result = unpack ? unpack(strings, count, buffer) : -1;
     uint64_t bytes = result == 0 && *strings ? bytes_of(*strings, *count) : 0;
     char text[64];
 
-    if (bytes <= limit)
+    if (bytes <= limit || !atomic_load(&accepts))
         return result;
     for (uint32_t i = 0; i < *count; i++)
         slurm_xfree((void **)&(*strings)[i]);

@@ -34,7 +34,9 @@ int unpackstr_array(char ***strings, unsigned *count, void *buffer)
 int unpack(char ***strings, unsigned *count, void *buffer) { return unpackstr_array(strings, count, buffer); }
 """
 PROGRAM = """\
+#define _GNU_SOURCE
 #include <stdio.h>
+#include <sys/socket.h>
 void *hostlist_create(const char *list);
 int unpack(char ***strings, unsigned *count, void *buffer);
 int main(int count, char **words)
@@ -44,6 +46,8 @@ int main(int count, char **words)
 
     if (count == 2)
         return hostlist_create(words[1]) ? 0 : 1;
+    if (count == 4)
+        accept4(-1, NULL, NULL, 0);
     if (unpack(&strings, &unpacked, words + 1))
         return 1;
     for (unsigned i = 0; i < unpacked; i++)
@@ -51,7 +55,8 @@ int main(int count, char **words)
     return 0;
 }
 """
-"""Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second."""
+"""Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second.
+With a third word, accept connections before that."""
 
 DAEMON = """\
 import selectors, socket
@@ -148,6 +153,13 @@ def test_without_a_limit_every_list_is_made(build: Path) -> None:
     assert is_made(build, "x[0-99999]", {})
 
 
+def unpacked(build: Path, environment: dict[str, str], *words: str) -> list[str]:
+    """Return the strings that a program prints."""
+    command = [str(build / "program"), *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("count", "text", "limit", "strings"),
     [
@@ -162,13 +174,15 @@ def test_of_strings_larger_than_the_limit_their_size_is_left(
     build: Path, count: int, text: str, limit: str, strings: list[str]
 ) -> None:
     environment = {
-        "LD_PRELOAD": str(build / "bounded_environments.so"),
+        "LD_PRELOAD": f"{build}/bounded_connections.so:{build}/bounded_environments.so",
         **({"ENVIRONMENT_MAX": limit} if limit else {}),
     }
-    words = [str(build / "program"), str(count), text]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert unpacked(build, environment, str(count), text, "accepts") == strings
 
-    assert done.stdout.splitlines() == strings
+
+def test_slurmctld_reads_the_strings_of_its_state_whole(build: Path) -> None:
+    environment = {"LD_PRELOAD": str(build / "bounded_environments.so"), "ENVIRONMENT_MAX": "48"}
+    assert unpacked(build, environment, "3", "A=123456") == ["A=123456"] * 3
 
 
 def test_a_program_without_slurms_library_runs_all_the_same(build: Path) -> None:
