@@ -217,8 +217,9 @@ def _with_kubernetes(
     """Add the addresses of the Kubernetes API to rules of egress."""
 
     def added(found: Sequence[str] | None) -> list[NetworkPolicyEgressRuleArgs]:
+        peers = [_addresses(address) for address in found or ()]
         # a rule without peers allows everything
-        return [*rules, *([NetworkPolicyEgressRuleArgs(to=[_addresses(text) for text in found])] if found else [])]
+        return [*rules, *([NetworkPolicyEgressRuleArgs(to=peers)] if peers else [])]
 
     return api_servers.apply(added)
 

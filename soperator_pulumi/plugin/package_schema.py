@@ -59,7 +59,7 @@ def schema() -> Json:
         },
         "config": {"variables": config},
         "provider": {"description": _PROVIDER, "inputProperties": config},
-        "types": {_token(named): _named_type(named) for named in _named_types()},
+        "types": {_token(type_): _named_type(type_) for type_ in _named_types()},
         "resources": {
             **{component.token: _component(component) for component in COMPONENTS},
             **{kind.token: _part(kind) for kind in KINDS},

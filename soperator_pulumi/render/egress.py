@@ -62,7 +62,7 @@ def blocks(egress: Sequence[str]) -> list[Block]:
         opened += [Block(cidr, holes(cidr, [*services, *private]), by_word=True) for cidr in ALL]
     elif Destination.PRIVATE in egress:
         opened += [Block(cidr, holes(cidr, services), by_word=True) for cidr in PRIVATE]
-    named = [text for text in egress if text not in {*Destination}]
+    named = [cidr for cidr in egress if cidr not in {*Destination}]
     return list(dict.fromkeys([*opened, *(Block(cidr, holes(cidr, services), by_word=False) for cidr in named)]))
 
 

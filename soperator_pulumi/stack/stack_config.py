@@ -140,7 +140,7 @@ def _problems(values: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _meant(key: str) -> str | None:
-    near = meant_key(key.removeprefix(NAMESPACE), [key.removeprefix(NAMESPACE) for key in KEYS])
+    near = meant_key(key.removeprefix(NAMESPACE), [known.removeprefix(NAMESPACE) for known in KEYS])
     return None if near is None else NAMESPACE + near
 
 

@@ -52,7 +52,7 @@ def command(case: str, target: str) -> str:
     told = f"{FOLDER}/said.{target}"
     if program == "srun":
         return f"timeout 60 {case} {FOLDER}/{target}.%t {SMALL} sh -c {shlex.quote(script(target))} > {told} 2>&1"
-    rest = " ".join(f"{text} {told}" for text in ("-o", "-e") if text != option)
+    rest = " ".join(f"{name} {told}" for name in ("-o", "-e") if name != option)
     return f"timeout 60 {case} {FOLDER}/{target}.0 {rest} --quiet --wait {SMALL} --wrap {shlex.quote(script(target))}"
 
 

@@ -290,8 +290,8 @@ def test_the_exporter_has_the_rights_that_it_uses_and_no_others(slurm: Slurm, ku
         ("get", "secrets"),
         *((verb, name) for verb in ("list", "create", "patch") for name in ("pods", "secrets")),
     ]
-    assert not [row for row in [*others, ("list", "events")] if may(*row, slurm.namespace)]
-    assert not [row for row in [("patch", "nodes"), ("delete", "nodes"), ("get", "pods")] if may(*row)]
+    assert not [right for right in [*others, ("list", "events")] if may(*right, slurm.namespace)]
+    assert not [right for right in [("patch", "nodes"), ("delete", "nodes"), ("get", "pods")] if may(*right)]
 
 
 def begun(slurm: Slurm) -> int:
@@ -302,8 +302,9 @@ def begun(slurm: Slurm) -> int:
 def health_events(slurm: Slurm) -> list[tuple[str, str, str]]:
     """Return the events of drains by checks on the pod of the node, in their order."""
     found = slurm.api.list_namespaced_event(slurm.namespace, field_selector="involvedObject.name=gpu-0").items
-    ours = [item for item in found if item.source.component == "slurm-exporter"]
-    return [(our.type, our.reason, our.message) for our in sorted(ours, key=lambda our: our.first_timestamp)]
+    reported = [event for event in found if event.source.component == "slurm-exporter"]
+    reported.sort(key=lambda event: event.first_timestamp)
+    return [(event.type, event.reason, event.message) for event in reported]
 
 
 def test_the_exporter_shows_jobs_with_their_owner_and_node_and_asks_as_a_user_like_any_other(slurm: Slurm) -> None:
@@ -333,7 +334,8 @@ WITHOUT_DRAINS = {
 def test_prometheus_has_data_for_every_panel_about_slurm(slurm: Slurm, tmp_path: Path) -> None:
     wait_until(lambda: "DRAIN" not in slurm.node_state("gpu-0"), what="the node takes jobs")
     jobs = [
-        slurm.submit("sleep 300", options=f"{text} -o /dev/null") for text in ("--exclusive", "--exclusive", "--hold")
+        slurm.submit("sleep 300", options=f"{option} -o /dev/null")
+        for option in ("--exclusive", "--exclusive", "--hold")
     ]
     try:
         known = {"slurm_jobs_running": 1, "slurm_jobs_pending": 2, "slurm_jobs_hold": 1}

@@ -61,8 +61,8 @@ def test_a_secret_is_changed_in_place_and_encrypted_in_every_state(stack: Stack)
     assert stack.preview().names(StepOp.UPDATE) == {"config"}
 
     assert len(passwords) == 3
-    assert any(b"in plain sight" in text for text in files), "this search would find it"
-    for text in passwords:
-        for form in (text, base64.b64encode(text.encode()).decode()):
-            assert not any(form.encode() in text for text in files)
+    assert any(b"in plain sight" in content for content in files), "this search would find it"
+    for secret in passwords:
+        for form in (secret, base64.b64encode(secret.encode()).decode()):
+            assert not any(form.encode() in content for content in files)
             assert not any(form in line for line in stack.lines)

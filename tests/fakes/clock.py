@@ -32,6 +32,6 @@ class FakeClock:
         """Come to a time, and let happen what is due."""
         self.time = time
         due = [happens for at, happens in self.later if at <= time]
-        self.later = [row for row in self.later if row[0] > time]
+        self.later = [(at, happens) for at, happens in self.later if at > time]
         for happens in due:
             happens()

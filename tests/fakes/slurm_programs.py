@@ -89,7 +89,7 @@ class Programs:
         return Answer(1, "", words)
 
     def _each(self, verb: str, ids: str, act: Callable[[Job | None], str]) -> Answer:
-        wanted = [int(word) for word in ids.split(",")]
+        wanted = [int(number) for number in ids.split(",")]
         touched = (self._slurm.jobs[number] for number in wanted if number in self._slurm.jobs)
         self._slurm.on_command(verb, frozenset(str(job.job_id) for job in touched if job.nodes and not job.completing))
         words = [reported for number in wanted if (reported := act(self._slurm.jobs.get(number)))]

@@ -96,15 +96,17 @@ class SmallWorld(Objects):
         container, config_maps = MOUNTED[component]
         self.changes += 1
         body = a_pod(name, component, container, state, node_set=node_set, uid=str(self.changes))
-        body["spec"]["volumes"] = [{"name": text, "configMap": {"name": text}} for text in config_maps]
-        mounts = [{"name": text, "mountPath": f"/mounted/{text}"} for text in config_maps]
+        body["spec"]["volumes"] = [
+            {"name": config_map, "configMap": {"name": config_map}} for config_map in config_maps
+        ]
+        mounts = [{"name": config_map, "mountPath": f"/mounted/{config_map}"} for config_map in config_maps]
         body["spec"]["containers"][0]["volumeMounts"] = mounts
         self.objects[f"{PODS}/{name}"] = body
         if component == "controller":
             # What users are in, beside slurmctld.
             sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
             body["status"]["initContainerStatuses"] = [sidecar]
-        self.files[name] = {text: dict(self.data(text)) for text in config_maps}
+        self.files[name] = {config_map: dict(self.data(config_map)) for config_map in config_maps}
         if component == "controller":
             self.objects[f"{STATEFUL_SETS}/controller"] = {"metadata": {}}
             self.read, self.slurm.up = dict(self.files[name]["slurm-config"]), state == "running"

@@ -81,7 +81,7 @@ def test_the_larger_program_s_own_namespace_and_volumes_outlive_the_cluster() ->
         found = deployment.one(name, kind)
         assert found.parent == ""
     workers = deployment.one("hpc-cpu", "StatefulSet")
-    assert own <= {(wait.type.rpartition(":")[2], wait.name) for wait in deployment.waits_for(workers)}
+    assert own <= {(awaited.type.rpartition(":")[2], awaited.name) for awaited in deployment.waits_for(workers)}
     assert "hpc-namespace" not in {resource.name for resource in deployment.recorded}
 
 

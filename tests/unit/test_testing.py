@@ -50,7 +50,7 @@ def test_what_a_resource_waits_for_is_found_also_through_others() -> None:
         random.RandomBytes("last", length=4, opts=pulumi.ResourceOptions(depends_on=[parent]))
 
     deployment = deploy(program)
-    assert [wait.name for wait in deployment.waits_for(deployment.one("last"))] == ["first", "middle"]
+    assert [awaited.name for awaited in deployment.waits_for(deployment.one("last"))] == ["first", "middle"]
     assert deployment.waits_for(deployment.one("first")) == ()
 
 

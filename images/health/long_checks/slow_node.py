@@ -24,7 +24,7 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
     good = [*spare]
     small, large = _by_size([tuple(group)])
     while large:
-        halves = [half for row in large for half in (row[: len(row) // 2], row[len(row) // 2 :])]
+        halves = [half for group in large for half in (group[: len(group) // 2], group[len(group) // 2 :])]
         failed = []
         for half, passed in zip(halves, passes(halves), strict=True):
             if passed:
@@ -33,7 +33,7 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
                 failed.append(half)
         found, large = _by_size(failed)
         small += found
-    suspects = [node for row in small for node in row]
+    suspects = [node for group in small for node in group]
     if not good:
         tried = [pair for pair in combinations(suspects, 2) if pair not in small][:_MOST_PAIRS]
         good = [*next((pair for pair in tried if passes([pair]) == [True]), ())]

@@ -56,7 +56,7 @@ def a_script(text: str, action: str = "drain", seconds: float = 20, name: str = 
 
 def test_hooks_run_in_their_order_and_successes_leave_no_trace(tmp_path: Path) -> None:
     world, file = World(), tmp_path / "order"
-    scripts = [a_script(f"echo {text} >> {file}", name=text) for text in ("b", "a", "c")]
+    scripts = [a_script(f"echo {name} >> {file}", name=name) for name in ("b", "a", "c")]
 
     assert world.run(*scripts) == 0
     assert file.read_text().split() == ["b", "a", "c"]

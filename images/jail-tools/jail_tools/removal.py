@@ -47,10 +47,10 @@ def _empty_and_remove(parent: int, name: str) -> None:
     try:
         number = 0
         while names := resolve_beneath.names(top):
-            for text in names:
-                if _remove_unless_full(top, text):
+            for member in names:
+                if _remove_unless_full(top, member):
                     continue
-                inside = os.open(text, files.FOLDER, dir_fd=top)
+                inside = os.open(member, files.FOLDER, dir_fd=top)
                 try:
                     for deeper in resolve_beneath.names(inside):
                         if not _remove_unless_full(inside, deeper):
@@ -58,7 +58,7 @@ def _empty_and_remove(parent: int, name: str) -> None:
                             os.rename(deeper, f".removing-{number}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=top)
                 finally:
                     os.close(inside)
-                os.rmdir(text, dir_fd=top)
+                os.rmdir(member, dir_fd=top)
     finally:
         os.close(top)
     os.rmdir(name, dir_fd=parent)

@@ -109,12 +109,12 @@ def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterat
     for resource, namespace, group in dict.fromkeys(
         (right.resource, right.namespace, right.group) for right in missing
     ):
-        verbs = [
+        rights = [
             right for right in missing if (right.resource, right.namespace, right.group) == (resource, namespace, group)
         ]
         where = f' in the namespace "{namespace}"' if namespace else " of the whole Kubernetes"
-        names = ", ".join(verb.verb for verb in verbs)
-        optional = resource in _OPTIONAL or all(verb in may_wait for verb in verbs)
+        names = ", ".join(right.verb for right in rights)
+        optional = resource in _OPTIONAL or all(right in may_wait for right in rights)
         yield (warned if optional else refused)(
             CHECK,
             "kubeconfig",

@@ -184,7 +184,7 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
     found = ", ".join(f"{shown(name, most[name])} of {shown(name, pods.requests[name])} {name}" for name in short)
     text = f"no machine can allocate a pod: the largest has {found}" if short else "no machine has all of a pod's needs"
     resources = [name for name in short if "/" in name]
-    missing = [name for name in resources if not any(fnmatchcase(name, text) for text in to_come)]
+    missing = [name for name in resources if not any(fnmatchcase(name, pattern) for pattern in to_come)]
     if resources:
         plugins = ", ".join(missing or resources)
         cure = f"Install the device plugin of {plugins}, change the count, or stop what else takes them."

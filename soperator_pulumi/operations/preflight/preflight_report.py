@@ -15,13 +15,14 @@ def text_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     Args:
         found: Findings by the key of each cluster.
     """
-    return "\n".join(_of_cluster(key, row) for key, row in found.items())
+    return "\n".join(_of_cluster(key, findings) for key, findings in found.items())
 
 
 def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     """Return the report as JSON, in the form of docs/preflight.md."""
     clusters = [
-        {"cluster": key, **_counts(row), "findings": [_as_json(one) for one in row]} for key, row in found.items()
+        {"cluster": key, **_counts(findings), "findings": [_as_json(finding) for finding in findings]}
+        for key, findings in found.items()
     ]
     return json.dumps({"refused": is_refused(found), "clusters": clusters}, indent=2) + "\n"
 
@@ -33,7 +34,7 @@ def json_error(error: str) -> str:
 
 def is_refused(found: Mapping[str, Sequence[Diagnosis]]) -> bool:
     """Return True where a finding stops a deployment."""
-    return any(one.severity is Severity.REFUSED for row in found.values() for one in row)
+    return any(finding.severity is Severity.REFUSED for findings in found.values() for finding in findings)
 
 
 def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:

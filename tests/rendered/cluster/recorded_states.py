@@ -96,7 +96,7 @@ def former(resource: Recorded) -> list[str]:
 
 def read(version: str, program: str) -> list[State]:
     """Return the state that a release recorded."""
-    return [State(**load) for load in json.loads(_file(version, program).read_text())]
+    return [State(**state) for state in json.loads(_file(version, program).read_text())]
 
 
 def versions() -> Iterator[str]:

@@ -22,7 +22,7 @@ def pod(deployment: Deployment) -> dict[str, Any]:
 
 
 def names_before(deployment: Deployment, name: str, kind: str) -> set[str]:
-    return {wait.name for wait in deployment.waits_for(deployment.one(name, kind))}
+    return {awaited.name for awaited in deployment.waits_for(deployment.one(name, kind))}
 
 
 def test_slurmdbd_changes_between_the_two_changes_of_its_account(deployment: Deployment) -> None:

@@ -47,7 +47,7 @@ def test_what_a_destroy_keeps_needs_no_more_than_its_namespace() -> None:
 def test_the_network_is_closed_before_a_pod_of_the_jail_is_there() -> None:
     deployment = a_deployment()
     (job,) = deployment.resources(":Job")
-    waits = {wait.name for wait in deployment.waits_for(job)}
+    waits = {awaited.name for awaited in deployment.waits_for(job)}
     assert {resource.name for resource in deployment.resources(":NetworkPolicy")} <= waits
 
 

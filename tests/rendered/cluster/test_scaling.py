@@ -18,7 +18,7 @@ TWO = [{"name": "cpu", "cpus": 4, "memory_gib": 8}, {"name": "big", "cpus": 64, 
 
 def waits_for(deployment: Deployment, name: str, type_: str = "") -> set[str]:
     """Logical names of all that a resource waits for, directly or not."""
-    return {wait.name for wait in deployment.waits_for(deployment.one(name, type_))}
+    return {awaited.name for awaited in deployment.waits_for(deployment.one(name, type_))}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_gate_depends_on_everything_but_the_wait_for_nodes_so_that_it_is_del
         for resource in deployment.recorded
         if not resource.type.startswith("soperator-pulumi:")
     }
-    waits = {(wait.type, wait.name) for wait in deployment.waits_for(gate)}
+    waits = {(awaited.type, awaited.name) for awaited in deployment.waits_for(gate)}
     ready = {(resource.type, resource.name) for resource in deployment.resources(":NodesReady")}
     assert others - waits == {(gate.type, gate.name)} | ready
 
@@ -42,7 +42,7 @@ def test_the_gate_depends_on_everything_but_the_wait_for_nodes_so_that_it_is_del
 def test_the_gate_is_there_also_when_nodes_never_join() -> None:
     deployment = a_deployment(node_sets=TWO)
     waits = deployment.waits_for(deployment.one("hpc-drain-gate"))
-    assert not [wait.name for wait in waits if wait.type.endswith(":NodesReady")]
+    assert not [awaited.name for awaited in waits if awaited.type.endswith(":NodesReady")]
 
 
 def test_the_gate_goes_before_all_that_runs_pods_and_waits_for_none_that_no_job_needs() -> None:

@@ -26,7 +26,7 @@ def a_deployment(*, upgrading: bool, **changes: Any) -> Deployment:
 
 def waits_for(deployment: Deployment, name: str) -> set[str]:
     kind = "SlurmVersion" if name == ORDER[0] else "StatefulSet"
-    return {wait.name for wait in deployment.waits_for(deployment.one(name, kind))}
+    return {awaited.name for awaited in deployment.waits_for(deployment.one(name, kind))}
 
 
 def test_in_an_upgrade_each_part_waits_for_those_before_it_to_be_ready() -> None:

@@ -32,7 +32,7 @@ def test_one_check_holds_all_parts_and_comes_before_what_is_installed() -> None:
     asked = deployment.one("platform-installed").inputs["requirements"]
     assert [item["part"] for item in asked] == ["cilium", "gpu_operator"]
     for release in deployment.resources("Release"):
-        assert "platform-installed" in {wait.name for wait in deployment.waits_for(release)}
+        assert "platform-installed" in {awaited.name for awaited in deployment.waits_for(release)}
 
 
 def test_parts_of_our_own_are_on_record_with_those_that_are_kept() -> None:

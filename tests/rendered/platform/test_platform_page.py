@@ -46,14 +46,14 @@ def test_the_stack_of_the_page_deploys_with_a_cluster_and_without() -> None:
     assert alone.exports["rdma_resources"] == ["rdma/hca"]
     assert alone.resources(":SlurmCluster") == ()
     both = run(**described, **{"soperator:cluster": a_cluster()})
-    waited = {wait.name for wait in both.waits_for(both.one("hpc-namespace"))}
+    waited = {awaited.name for awaited in both.waits_for(both.one("hpc-namespace"))}
     assert {resource.name for resource in alone.resources("Release")} <= waited
 
 
 def test_the_program_of_the_page_runs() -> None:
     (block,) = blocks("python")
     deployment = deploy(lambda: exec(compile(block, "platform.md", "exec"), {"description": a_spec()}))  # noqa: S102
-    waited = {wait.name for wait in deployment.waits_for(deployment.one("hpc-namespace"))}
+    waited = {awaited.name for awaited in deployment.waits_for(deployment.one("hpc-namespace"))}
     assert {"platform-kube-prometheus-stack", "platform-gpu-operator"} <= waited
 
 

@@ -74,7 +74,9 @@ def test_no_part_waits_for_one_that_it_does_not_need() -> None:
 
 def test_networks_come_after_the_pools_of_their_addresses_and_the_policy() -> None:
     deployment = a_platform(**WHOLE)
-    waited = {wait.name for wait in deployment.waits_for(deployment.one("platform-network-operator-network-rail-0"))}
+    waited = {
+        awaited.name for awaited in deployment.waits_for(deployment.one("platform-network-operator-network-rail-0"))
+    }
     assert {"platform-network-operator-policy", "platform-network-operator-pool-fabric"} <= waited
 
 
@@ -142,7 +144,7 @@ def test_options_of_the_platform_reach_every_resource() -> None:
     for name, type_ in (("platform-gpu-operator", "Release"), ("platform-gpu-operator-namespace", "Namespace")):
         found = deployment.one(name, type_)
         assert found.request.protect
-        assert "thing" in {wait.name for wait in deployment.waits_for(found)}
+        assert "thing" in {awaited.name for awaited in deployment.waits_for(found)}
     assert deployment.request("platform", "Platform").aliases
 
 

@@ -160,7 +160,7 @@ def test_a_jail_claims_the_volume_after_it_is_created() -> None:
     assert claim.inputs["spec"]["volumeName"] == "slurm-shared"
     assert claim.inputs["spec"]["storageClassName"] == ""
     assert claim.inputs["spec"]["resources"] == {"requests": {"storage": "2048Gi"}}
-    assert "storage" in {wait.name for wait in deployment.waits_for(claim)}
+    assert "storage" in {awaited.name for awaited in deployment.waits_for(claim)}
 
 
 def test_a_platform_has_shared_storage_whose_names_are_defaults_of_clusters() -> None:

@@ -181,7 +181,7 @@ class Watch:
         if owner is None or ": rolling-update " not in self.slurm.reason or self.disturbed:
             return
         own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
-        out = {text for text in own if text in names or not (self._in_service(text) or self._held_otherwise(text))}
+        out = {node for node in own if node in names or not (self._in_service(node) or self._held_otherwise(node))}
         # A node that nobody knew to be there when nodes were chosen costs nothing.
         known = [name for name in names if self._in_service(name) and self.appeared.get(name, -1) < self.run_moment]
         if known and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
@@ -231,12 +231,12 @@ class Watch:
             self._violated(f"{verb} of job {job.job_id}, which is on no node that leaves")
         # Each node set that it is on has a say, whichever of them loses nodes.
         sets = {name.rpartition("-")[0] for name in job.nodes}
-        if not all(self._allowed(verb, text, job) for text in sets):
+        if not all(self._allowed(verb, node_set, job) for node_set in sets):
             self._violated(f"{verb} of job {job.job_id}, which not all policies of {sorted(sets)} allow")
         leaving = [name for name in drained if name in self.slurm.nodes and self._is_of_this_pass(name)]
-        for text in {name.rpartition("-")[0] for name in leaving or drained}:
-            if verb == "requeue" and all(map(_aborts_for_one, self.policies[text])):
-                self._all_requeueable(text)
+        for node_set in {name.rpartition("-")[0] for name in leaving or drained}:
+            if verb == "requeue" and all(map(_aborts_for_one, self.policies[node_set])):
+                self._all_requeueable(node_set)
 
     def _is_of_this_pass(self, name: str) -> bool:
         return bool(self.pass_reason) and self.slurm.nodes[name].reason.startswith(self.pass_reason)

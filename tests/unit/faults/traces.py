@@ -139,7 +139,7 @@ class Trace:
 
     def _require_back(self, in_service: set[str], program: Program) -> None:
         """After an abort all that stays and was in service is in service again."""
-        policies = [policy for row in self.world.watch.policies.values() for policy in row]
+        policies = [policy for policies_of_set in self.world.watch.policies.values() for policy in policies_of_set]
         if not all(policy.wait for policy in policies) or not self.world.watch.has_seen_its_drains():
             return
         pods = self.world.kubernetes.pods.values()

@@ -69,11 +69,11 @@ def test_all_waits_end_once_the_engine_cancels_the_run(never_ready: tuple[str, s
                 provider_pb2.CreateRequest(
                     properties=inputs(
                         PodsReadyProvider(),
-                        {"namespace": NAMESPACE, "owner": "hpc", "selector": LOGIN, "stateful_set": wait},
+                        {"namespace": NAMESPACE, "owner": "hpc", "selector": LOGIN, "stateful_set": stateful_set},
                     )
                 )
             )
-            for wait in WAITS
+            for stateful_set in WAITS
         ]
         wait_until(lambda: len(asked & {*WAITS}) == THREADS, "four waits are under way", seen=asked.copy)
         began = time.monotonic()

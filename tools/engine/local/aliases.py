@@ -68,11 +68,11 @@ def _resolved(alias: Alias, urn: str, parent: str, renamed: Mapping[str, str]) -
 def _inherited(urns: Iterable[str], urn: str, parent: str, parent_before: str) -> Iterator[str]:
     """Yield the URNs under a renamed parent: names of children that begin with the parent's change with it."""
     stack, project = urn.removeprefix("urn:pulumi:").split("::")[:2]
-    for text in urns:
-        name = _name(text)
+    for child_urn in urns:
+        name = _name(child_urn)
         if name.startswith(_name(parent)):
             name = _name(parent_before) + name.removeprefix(_name(parent))
-        yield make_urn(stack, project, parent_before, _types(text).rpartition("$")[2], name)
+        yield make_urn(stack, project, parent_before, _types(child_urn).rpartition("$")[2], name)
 
 
 def _types(urn: str) -> str:

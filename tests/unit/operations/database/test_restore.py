@@ -28,7 +28,7 @@ class Database:
 
     def run(self, statements: str, *, timeout_seconds: int) -> str:
         assert timeout_seconds > 0
-        return "".join(self._carry_out(word) for word in statements.strip().split(";\n") if word)
+        return "".join(self._carry_out(statement) for statement in statements.strip().split(";\n") if statement)
 
     def load(self, dump: str, database: str) -> None:
         assert dump == "hpc-1.sql.gz"
