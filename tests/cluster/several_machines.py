@@ -50,12 +50,14 @@ class SeveralMachines:
         return {"uid": "", "node": "", "ready": "", "deleted": ""}
 
     def place(self, pod: str, machine: str) -> None:
-        """Move a pod to a machine."""
+        """Move a pod to a machine. One that is ready there stays."""
+        placed = {"node": machine, "ready": "True", "deleted": ""}
+        if placed.items() <= self.pod(pod).items():
+            return
         others = [node for node in MACHINES if node != machine]
         self.box.kubectl("uncordon", machine)
         self.box.kubectl("cordon", *others)
         self.box.kubectl("-n", "slurm", "delete", "pod", pod, "--ignore-not-found")
-        placed = {"node": machine, "ready": "True", "deleted": ""}
         wait_until(lambda: placed.items() <= self.pod(pod).items(), f"{pod} is on {machine}")
         self.box.kubectl("uncordon", *others)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.several_machines import SeveralMachines, several_machines
+from tests.cluster.several_machines import MACHINES, SeveralMachines, several_machines
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
@@ -15,9 +15,25 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 @pytest.fixture(scope="module")
-def trial() -> Iterator[SeveralMachines]:
+def stack() -> Iterator[SeveralMachines]:
     with several_machines(WORKER, on="n2") as made:
         yield made
+
+
+@pytest.fixture
+def trial(stack: SeveralMachines) -> SeveralMachines:
+    """The stack without jobs, with all machines running and its pods in their places, whatever the last test left."""
+    stack.box.kubernetes("machine-start", "--number", "2")
+    if OUT_OF_SERVICE in stack.box.kubectl("get", "node", "n2", "-o", "jsonpath={.spec.taints[*].key}"):
+        stack.box.kubectl("taint", "node", "n2", f"{OUT_OF_SERVICE}-")
+    stack.box.kubectl("uncordon", *MACHINES)
+    stack.place("login-0", "n1")
+    stack.place("accounting-0", "n1")
+    stack.user("scancel --me")  # a worker that is moved waits for its jobs
+    stack.place(WORKER, "n2")
+    wait_until(lambda: stack.user("squeue -h --me") == "", "no job is left")
+    wait_until(lambda: stack.state(WORKER) == "idle", "the worker takes jobs")
+    return stack
 
 
 def test_a_job_of_a_dead_machine_is_requeued_and_its_node_comes_back_elsewhere_by_one_taint(
