@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,16 @@ class SeveralMachines:
 
     def shell(self, script: str) -> str:
         """Run a script as an admin who has kubectl and `soperator`, and return what it prints."""
+        return self.box.sh(self._by_admin(script))
+
+    def start(self, script: str, timeout_seconds: int = 400) -> "subprocess.Popen[str]":
+        """Start a script as such an admin, with its output in one pipe. It has status 124 if it ends by the timeout."""
+        return self.box.start("timeout", str(timeout_seconds), "sh", "-c", self._by_admin(script))
+
+    def _by_admin(self, script: str) -> str:
         paths = (self.box.kube.bin_dir, Path(sys.executable).parent)
         settings = f"PATH={':'.join(map(str, paths))}:$PATH KUBECONFIG={shlex.quote(str(self.box.kube.kubeconfig))}"
-        return self.box.sh(f"set -e; export {settings}\n{script}")
+        return f"set -e; export {settings}\n{script}"
 
     def user(self, command: str) -> str:
         """Run a command as a user who is logged in."""

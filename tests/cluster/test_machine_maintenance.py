@@ -37,40 +37,47 @@ def machine(trial: SeveralMachines) -> Iterator[str]:
     trial.box.kubectl("uncordon", "n1", "n2", "n3")
 
 
-def submitted(trial: SeveralMachines, seconds: int) -> str:
+def submitted(trial: SeveralMachines, command: str = "sleep 600") -> str:
     """Return a job that runs on the worker."""
-    job = trial.user(f"sbatch --parsable -w {WORKER} --mem=50 --wrap 'sleep {seconds}'")
+    job = trial.user(f"sbatch --parsable -w {WORKER} --mem=50 --wrap '{command}'")
     wait_until(lambda: trial.job(job)[0] == "RUNNING", "the job runs")
     return job
 
 
 def test_jobs_still_start_on_a_cordoned_machine(trial: SeveralMachines, machine: str) -> None:
     trial.box.kubectl("cordon", machine)
-    submitted(trial, 600)
+    submitted(trial)
 
 
 def test_a_drain_of_a_machine_stops_at_its_worker_whose_jobs_continue(trial: SeveralMachines, machine: str) -> None:
-    job, before = submitted(trial, 600), trial.pod(WORKER)
+    job, before = submitted(trial), trial.pod(WORKER)
     said = trial.shell(f"{DRAIN.format(machine)} --timeout=20s 2>&1 || echo ended with $?")
     assert "Cannot evict pod as it would violate the pod's disruption budget" in said
     assert said.rstrip().endswith("ended with 1")
     assert trial.pod(WORKER) == before
     assert trial.job(job) == ("RUNNING", "0")
     assert trial.state(WORKER) in {"mix", "alloc"}, "it is not drained"
-    submitted(trial, 600)
+    submitted(trial)
 
 
 def test_the_commands_of_the_page_empty_a_machine_after_its_jobs_and_bring_the_node_back(
     trial: SeveralMachines, machine: str
 ) -> None:
-    job, before = submitted(trial, 30), trial.pod(WORKER)
+    job, before = submitted(trial, "until test -e end; do sleep 1; done"), trial.pod(WORKER)
     free, move, undrain, uncordon = (block.replace("worker-7", machine) for block in commands())
     named = f"MACHINE={machine}; NODES={WORKER}\n"
 
-    said = trial.shell(f"{free}\necho $NODES")
+    with trial.start(f"{free}\necho $NODES") as freeing:
+        try:
+            wait_until(lambda: trial.state(WORKER) == "drng", "the node is drained with its job")
+            assert trial.job(job) == ("RUNNING", "0")
+        finally:
+            trial.user("touch end")
+        said, _ = freeing.communicate()
+    assert freeing.returncode == 0, said
     assert said.rstrip().endswith(WORKER)
     assert f"drained: {WORKER}" in said
-    assert trial.user(f"sacct -nXj {job} -o state%20") == "COMPLETED"
+    wait_until(lambda: trial.user(f"sacct -nXj {job} -o state%20") == "COMPLETED", "the job's record arrives")
 
     trial.shell(named + move)
     listed = trial.box.kubectl("get", "pods", "--all-namespaces", f"--field-selector=spec.nodeName={machine}")
@@ -80,7 +87,7 @@ def test_the_commands_of_the_page_empty_a_machine_after_its_jobs_and_bring_the_n
     assert trial.state(WORKER).startswith("drain"), "the drain outlives the pod"
 
     trial.shell(named + undrain)
-    submitted(trial, 5)
+    submitted(trial, "sleep 5")
     trial.shell(named + uncordon)
     trial.place(WORKER, machine)
 
@@ -91,7 +98,7 @@ def test_a_machine_that_is_restarted_at_once_requeues_its_jobs_and_keeps_a_drain
     if machine == "n1":
         trial.place(WORKER, machine := "n2")
         wait_until(lambda: trial.state(WORKER) == "idle", "the worker takes jobs")
-    job, before = submitted(trial, 600), trial.pod(WORKER)
+    job, before = submitted(trial), trial.pod(WORKER)
     trial.shell(f"soperator nodes drain -n slurm {WORKER} --reason 'bad fan'")
 
     trial.box.kubernetes("machine-kill", "--number", machine.removeprefix("n"))
@@ -102,4 +109,4 @@ def test_a_machine_that_is_restarted_at_once_requeues_its_jobs_and_keeps_a_drain
     assert trial.pod(WORKER)["uid"] == before["uid"], "no hand, no new pod"
     assert trial.user(f"sinfo -hn {WORKER} -o %E") == "bad fan"
     trial.shell(f"soperator nodes undrain -n slurm {WORKER}")
-    submitted(trial, 5)
+    submitted(trial, "sleep 5")
