@@ -70,9 +70,11 @@ def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
         users=[*honest, {"name": HOSTILE, "uid": 2666}],
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("hostile"), described)
-    made.up()
-    yield made
-    made.destroy()
+    try:
+        made.up()
+        yield made
+    finally:
+        made.destroy()
 
 
 def honest_users() -> list[str]:

@@ -35,9 +35,11 @@ def slurm(
         health={"enabled": True, "long_checks": {"memory_bandwidth": MEMORY}},
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("all-on"), cluster)
-    made.up()
-    yield made
-    made.destroy()
+    try:
+        made.up()
+        yield made
+    finally:
+        made.destroy()
 
 
 @pytest.fixture(scope="module")

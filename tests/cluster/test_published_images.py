@@ -2,9 +2,14 @@
 
 import base64
 import json
+import secrets
 import shlex
+import shutil
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from containers_testing.image_registry import layer, make_layout, running, special
@@ -23,9 +28,29 @@ SECRET = "registry"
 LINKS = ("sh", "ls", "cat", "id", "whoami", "touch", "rm", "chmod", "stat", "sleep")
 
 
+@dataclass(frozen=True)
+class ServedImage:
+    """An image of busybox in a registry that lets alice in."""
+
+    name: str
+    authority: str
+    """Certificate of the registry's authority."""
+    asked: list[str]
+    """Paths that the registry was asked for."""
+    folder: Path
+    """Folder of the layout that the registry serves."""
+    content: bytes
+    """The image's only layer."""
+
+    def move_tag(self) -> None:
+        """Give the tag to an image with the same files and another digest."""
+        with TemporaryDirectory() as folder:
+            make_layout(Path(folder), [self.content], Env=["PATH=/bin", f"MOVED={secrets.token_hex(4)}"])
+            shutil.copytree(folder, self.folder, dirs_exist_ok=True)
+
+
 @pytest.fixture(scope="module")
-def image(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, list[str]]]:
-    """An image of busybox in a registry that lets alice in, the registry's authority, and what it was asked for."""
+def image(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedImage]:
     folder = tmp_path_factory.mktemp("registry")
     address = kubernetes.run("get", "nodes", "-o", "jsonpath={.items[0].status.addresses[0].address}")
     members: list[tarfile.TarInfo | tuple[str, bytes]] = [
@@ -34,25 +59,25 @@ def image(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
         special("root", b"5", mode=0o700),
         *(special(f"bin/{name}", b"2", "busybox") for name in LINKS),
     ]
-    layout = make_layout(folder / "served", [layer(members, mode=0o700)], Env=["PATH=/bin"])
+    content = layer(members, mode=0o700)
+    layout = make_layout(folder / "served", [content], Env=["PATH=/bin"])
     with running(folder, layout, address) as (host, asked):
-        yield f"{host}/team/image:1.0", (folder / "ca.crt").read_text(), asked
+        yield ServedImage(f"{host}/team/image:1.0", (folder / "ca.crt").read_text(), asked, layout, content)
 
 
 @pytest.fixture(scope="module")
 def publishing(
     kubernetes: Kubernetes,
     built_images: None,
-    image: tuple[str, str, list[str]],
+    image: ServedImage,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Slurm]:
     """A cluster that got its image for everybody after it was made."""
-    name, authority, _ = image
-    host = name.partition("/")[0]
+    host = image.name.partition("/")[0]
     cluster = a_cluster(
         name=unique("images"),
         node_sets=[a_node_set("cpu", replicas=2)],
-        containers={"writes_mib": 64, "registries": [{"host": host, "authority": authority}]},
+        containers={"writes_mib": 64, "registries": [{"host": host, "authority": image.authority}]},
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)
     try:
@@ -68,7 +93,7 @@ def publishing(
                 "stringData": {".dockerconfigjson": login},
             },
         )
-        slurm.cluster["containers"] |= {"images": [name], "images_secret": SECRET}
+        slurm.cluster["containers"] |= {"images": [image.name], "images_secret": SECRET}
         slurm.up()
         assert worker_uids(slurm) == before, "an image for everybody has recreated workers"
         yield slurm
@@ -91,23 +116,23 @@ def in_store(slurm: Slurm, command: str) -> str:
 
 
 def test_a_user_starts_it_on_all_nodes_without_a_password_a_pull_and_a_copy(
-    publishing: Slurm, image: tuple[str, str, list[str]]
+    publishing: Slurm, image: ServedImage
 ) -> None:
-    asked = len(image[2])
-    said, told = run(publishing, image[0], "echo $SLURMD_NODENAME $(whoami)", "-N2 --overcommit --mem=1")
+    asked = len(image.asked)
+    said, told = run(publishing, image.name, "echo $SLURMD_NODENAME $(whoami)", "-N2 --overcommit --mem=1")
 
     assert sorted(said.splitlines()) == ["cpu-0 alice", "cpu-1 alice"]
     assert "container:" not in told
-    assert len(image[2]) == asked
+    assert len(image.asked) == asked
     assert publishing.ssh("ls ~/.local/share/soperator/containers/images").stdout == ""
 
 
-def test_what_a_task_changes_is_its_own(publishing: Slurm, image: tuple[str, str, list[str]]) -> None:
+def test_what_a_task_changes_is_its_own(publishing: Slurm, image: ServedImage) -> None:
     changes = "echo x > /etc/passwd && rm /bin/ls && touch /root/new /new && ls -d /new /root/new"
-    said, _ = run(publishing, image[0], changes.replace("ls -d", "busybox ls -d"))
+    said, _ = run(publishing, image.name, changes.replace("ls -d", "busybox ls -d"))
     assert said.split() == ["/new", "/root/new"]
 
-    said, _ = run(publishing, image[0], "cat /etc/passwd; ls /root /new 2>&1; true")
+    said, _ = run(publishing, image.name, "cat /etc/passwd; ls /root /new 2>&1; true")
     assert "root:x:0:0" in said
     assert "/new: No such file" in said
 
@@ -132,21 +157,24 @@ def test_no_user_can_in_the_jail(publishing: Slurm, attempt: str) -> None:
     )
 
 
-def test_an_image_that_left_the_spec_stays_while_a_task_runs_in_it(
-    publishing: Slurm, image: tuple[str, str, list[str]]
+def test_an_image_that_left_the_spec_stays_while_a_task_runs_in_it_and_goes_with_the_next_change_of_the_list(
+    publishing: Slurm, image: ServedImage
 ) -> None:
     script = "touch /tmp/begun; until test -e /tmp/end; do sleep 1; done; cat /etc/passwd"
-    options = f"{SMALL} -w cpu-0 --container-image={image[0]} -o ~/out"
+    options = f"{SMALL} -w cpu-0 --container-image={image.name} -o ~/out"
     job = int(publishing.ssh(f"sbatch --parsable {options} --wrap {shlex.quote(script)}").stdout)
     wait_until(lambda: "begun" in in_store(publishing, "ls /tmp"), what="the job runs in its image")
+    held = in_store(publishing, "ls images")
     publishing.cluster["containers"]["images"] = []
     try:
         publishing.up()
-        assert in_store(publishing, "ls images") != ""
+        assert in_store(publishing, "ls images") == held != ""
         assert in_store(publishing, "cat names.json").strip() == "{}"
         publishing.ssh(f"srun -n1 --overlap --mem=1 --jobid={job} touch /tmp/end")
         publishing.wait_for_job(job, "COMPLETED")
         assert "root:x:0:0" in publishing.ssh("cat ~/out").stdout
     finally:
-        publishing.cluster["containers"]["images"] = [image[0]]
+        image.move_tag()
+        publishing.cluster["containers"]["images"] = [image.name]
         publishing.up()
+    assert not {*held.split()} & {*in_store(publishing, "ls images").split()}
