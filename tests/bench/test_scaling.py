@@ -64,9 +64,11 @@ def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
     bring_images(kubernetes)
     workers = a_cluster(name=unique("bench-scaling"), node_sets=[a_node_set("cpu", replicas=WORKERS)])
     made = Slurm(kubernetes, tmp_path_factory.mktemp("scaling"), workers)
-    made.up()
-    yield made
-    made.destroy()
+    try:
+        made.up()
+        yield made
+    finally:
+        made.destroy()
 
 
 @pytest.fixture(scope="module")

@@ -104,9 +104,11 @@ def kept(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     kept = {"keep": True, "state": {"size_gib": 1}}
     cluster = a_cluster(name=unique("kept"), node_sets=[a_node_set("cpu", replicas=1)], storage=kept)
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("kept"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 def test_destroy_keeps_the_claims_and_their_data(kept: Slurm) -> None:

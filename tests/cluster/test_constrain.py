@@ -38,9 +38,11 @@ def constrained(
         jail=a_jail(JAIL),
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("constrained"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 def test_worker_pods_are_guaranteed(constrained: Slurm) -> None:

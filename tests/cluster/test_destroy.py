@@ -21,9 +21,11 @@ pytestmark = pytest.mark.cluster
 def two_sets(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     sets = [a_node_set(name, drain={**NO_TIME, "grace": "30s"}) for name in ("cpu", "big")]
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("two"), a_cluster(name=unique("two"), node_sets=sets))
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 def recorded(slurm: Slurm) -> set[str]:

@@ -81,11 +81,13 @@ def slurm(
         ],
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("gpus"), {**cluster, "node_sets": [a_node_set("cpu", **OTHERS)]})
-    make_of_a_release_before_gpus(made)
-    made.cluster["node_sets"] = [*cluster["node_sets"], *made.cluster["node_sets"]]
-    made.up()
-    yield made
-    made.destroy()
+    try:
+        make_of_a_release_before_gpus(made)
+        made.cluster["node_sets"] = [*cluster["node_sets"], *made.cluster["node_sets"]]
+        made.up()
+        yield made
+    finally:
+        made.destroy()
 
 
 def make_of_a_release_before_gpus(slurm: Slurm) -> None:

@@ -39,12 +39,14 @@ def breakable(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pyte
         jail=a_jail(JAIL, submounts=[{"path": "/data", "scratch_gib": 1}]),
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("breakable"), cluster)
-    slurm.up()
-    slurm.ssh("base64 --decode > busybox && chmod +x busybox", stdin=base64.b64encode(busybox.program()).decode())
-    slurm.ssh("cat > programs", stdin="".join(f"{n} {program}\n" for n, program in enumerate(PROGRAMS)))
-    slurm.ssh("cat > script && chmod +x script", stdin=f"#!/bin/sh\n: > {MARKER}.1\nexec cat /etc/os-release\n")
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        slurm.ssh("base64 --decode > busybox && chmod +x busybox", stdin=base64.b64encode(busybox.program()).decode())
+        slurm.ssh("cat > programs", stdin="".join(f"{n} {program}\n" for n, program in enumerate(PROGRAMS)))
+        slurm.ssh("cat > script && chmod +x script", stdin=f"#!/bin/sh\n: > {MARKER}.1\nexec cat /etc/os-release\n")
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,11 @@ def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     users = [{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}]
     cluster = a_cluster(name=unique("real"), jail=jail, users=users)
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 @pytest.fixture(scope="module")

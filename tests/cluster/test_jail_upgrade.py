@@ -56,9 +56,11 @@ def upgrading(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pyte
     jail = a_jail(JAIL, admin_shell=True, storage={"size_gib": 2})
     cluster = a_cluster(name=unique("upgrading"), jail=jail, login={"replicas": 2, **a_cluster()["login"]})
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("upgrading"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 class Conversation:

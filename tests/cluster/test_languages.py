@@ -26,9 +26,11 @@ def program(
     """A cluster of a program in Python, on each engine that is there."""
     cluster = a_cluster(name=unique("lang"), node_sets=[a_node_set("cpu", replicas=2)])
     program = ProgramInLanguages(kubernetes, tmp_path, cluster, runs_on=str(request.param))
-    program.up()
-    yield program
-    program.destroy()
+    try:
+        program.up()
+        yield program
+    finally:
+        program.destroy()
 
 
 def identities(slurm: Slurm) -> set[str]:

@@ -52,10 +52,12 @@ def joined(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.
         health={"enabled": False, "long_checks": checks, "verify_new_nodes": True},
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("long"), cluster)
-    made.up()
-    new = nodes(made)
-    yield Joined(made, new, run_of(made, MEMORY, "new"))
-    made.destroy()
+    try:
+        made.up()
+        new = nodes(made)
+        yield Joined(made, new, run_of(made, MEMORY, "new"))
+    finally:
+        made.destroy()
 
 
 @pytest.fixture(scope="module")

@@ -146,9 +146,11 @@ def slurm(
         },
     )
     made = Slurm(kubernetes, tmp_path_factory.mktemp("health"), cluster)
-    made.up()
-    yield made
-    made.destroy()
+    try:
+        made.up()
+        yield made
+    finally:
+        made.destroy()
 
 
 @pytest.fixture(autouse=True)

@@ -66,9 +66,11 @@ def slurm_with_sets(
     jail = a_jail(submounts=[{"path": "/data", "host_path": str(data)}])
     cluster = a_cluster(name=unique("removal"), node_sets=sets, jail=jail)
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("removal"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 @pytest.fixture(scope="module")

@@ -50,9 +50,11 @@ touch ended
 def renewable(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     cluster = a_cluster(name=unique("renewable"), node_sets=[a_node_set("cpu", replicas=3)])
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("renewable"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 @pytest.fixture

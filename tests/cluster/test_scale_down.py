@@ -79,9 +79,11 @@ def a_set(name: str) -> dict[str, object]:
 def scaled(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     cluster = a_cluster(name=unique("scaled"), node_sets=[a_set(name) for name in POLICIES])
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("scaled"), cluster)
-    slurm.up()
-    yield slurm
-    slurm.destroy()
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()
 
 
 def describe(slurm: Slurm, *names: str, replicas: int) -> None:
