@@ -9,7 +9,7 @@ from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, look, mapped
 from soperator_pulumi.policy.view import ResourceView
-from soperator_pulumi.render.layout import HOOKS_FILE
+from soperator_pulumi.render.layout import CONTAINERS_FILE, HOOKS_FILE
 from soperator_pulumi.spec.gpus import Vendor
 from soperator_pulumi.spec.health_checks import DEFAULTS, Needs
 
@@ -28,7 +28,7 @@ def _draining(resources: Sequence[ResourceView], _run: Circumstances, _settings:
             yield not_known(resource, ("files",))
         for name, text in mapped(files).items():
             node_set = name.removesuffix(".json")
-            if name in {node_set, HOOKS_FILE}:
+            if name in {node_set, HOOKS_FILE, CONTAINERS_FILE}:
                 continue
             if not isinstance(text, str):
                 yield not_known(resource, ("files", name))

@@ -42,8 +42,8 @@ https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-b
 _ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that nobody thought of"}
 """Labels of a namespace that only a selector of all namespaces selects."""
 
-_POPULATE = "jail-populate"
-"""Component of the Job that copies a tarball from any address. It runs nothing from it."""
+_COPYING = ("jail-populate", "container-images")
+"""Components of the Jobs that copy a tarball and images of containers from any address. They run nothing from them."""
 
 _ACCOUNTING = "accounting"
 """Component of slurmdbd. The addresses of an external database follow from a name, which no NetworkPolicy knows."""
@@ -174,11 +174,13 @@ def _open_egress(
 
 
 def _network_policies(resources: Sequence[ResourceView]) -> list[ResourceView]:
-    """Return the NetworkPolicies, without that of the Job that may copy from any address."""
+    """Return the NetworkPolicies, without those of the Jobs that may copy from any address."""
     return [
         resource
         for resource in resources
-        if resource.is_kubernetes and resource.kind == "NetworkPolicy" and not _is_of_part(resource, _POPULATE)
+        if resource.is_kubernetes
+        and resource.kind == "NetworkPolicy"
+        and not any(_is_of_part(resource, component) for component in _COPYING)
     ]
 
 

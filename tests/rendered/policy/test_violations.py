@@ -58,6 +58,18 @@ def test_a_cluster_that_prod_takes_violates_nothing(program: Callable[[], object
     assert judge(deployed(program), environment="prod", variables={}).violations == ()
 
 
+@pytest.mark.parametrize("environment", [*Environment])
+@pytest.mark.parametrize(
+    "containers", [{}, {"images": ["docker.io/library/ubuntu:24.04"], "images_secret": "registry"}], ids=["none", "one"]
+)
+def test_images_of_containers_violate_nothing_in_any_environment(
+    containers: dict[str, Any], environment: Environment
+) -> None:
+    with_containers = deployed(a_cluster(containers=containers))
+    found = judge(with_containers, environment=environment, variables={}).violations
+    assert found == judge(deployed(TAKEN), environment=environment, variables={}).violations
+
+
 def test_the_pack_finds_nothing_in_it_either(prod: Pack) -> None:
     assert prod.judge(deployed(TAKEN)) == []
 
