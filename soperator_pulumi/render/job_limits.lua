@@ -108,17 +108,15 @@ local function size_problem(name, bytes, kib, setting, advice)
    return nil
 end
 
--- Bytes of strings as execve counts them, or those that the image's slurmctld has found.
+-- Bytes of strings as execve counts them, or those that the image's slurmctld has found. A user's own string of that
+-- form never lowers the sum.
 local function bytes_of(strings)
-   local sum = 0
+   local sum, found = 0, 0
    for _, text in pairs(strings or {}) do
       sum = sum + 8 + #text + 1
-      local found = text:match("^" .. TOO_LARGE .. "=(%d+)$")
-      if found then
-         return found
-      end
+      found = math.max(found, tonumber(text:match("^" .. TOO_LARGE .. "=(%d+)$")) or 0)
    end
-   return sum
+   return math.max(sum, found)
 end
 
 -- A problem of what slurmctld keeps of a job until it has ended, or nil. Only a batch job has an environment here.

@@ -297,6 +297,17 @@ def test_arguments_that_slurmctld_would_keep_are_bounded_by_their_sum(slurmctld:
     assert str(told(129)).startswith(f"{field}: 132096 bytes. Allowed: 131072 (slurm.max_arguments_kib). ")
 
 
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("field", ["argv", "spank_job_env"])
+def test_a_user_s_own_mark_hides_no_large_arguments(slurmctld: Slurmctld, field: str, place: str) -> None:
+    large, mark = ["x" * 1015] * 129, ["SOPERATOR_TOO_LARGE=1"]
+    strings = slurmctld.lua.table_from(mark + large if place == "first" else large + mark)
+
+    told = slurmctld.submit(**a_batch_job(**{field: strings}))
+
+    assert str(told).startswith(f"{field}: 132126 bytes. Allowed: 131072 (slurm.max_arguments_kib). ")
+
+
 def test_a_script_over_the_limit_is_refused_in_words(slurmctld: Slurmctld) -> None:
     allowed = 256 * 1024
     assert slurmctld.submit(**a_batch_job(script="x" * allowed)) is None
