@@ -77,12 +77,16 @@ _SIGNS = ("munge", "--no-input", "--output=/dev/null")
 _ASK = f"timeout -s KILL 10 {' '.join(_SIGNS)}"
 _ASK_AGAIN = f"{{ sleep 20; {_ASK}; }}"
 _WATCH = (  # Kubernetes takes $$ for $
-    f"{{ (while sleep 60; do {_ASK} || {_ASK_AGAIN} || {_ASK_AGAIN} || break; done;"
-    " echo 'munged leaves questions open: its container starts again.' >&2; kill -KILL $$$$) & }"
+    "{ (trap \"echo 'munged leaves questions open, or none can be asked: its container starts again.' >&2;"
+    ' kill -KILL $$$$" EXIT;'
+    f" while sleep 60; do {_ASK} || {_ASK_AGAIN} || {_ASK_AGAIN} || break; done) & }}"
 )
 """Part of the command that asks munged once a minute and ends it, the container's first program, after three questions
 in a row without a credential: at most 130 s after it stopped, and never for one slow answer of a busy machine. A probe
-would start four programs and a dozen threads for a question on every node, where this takes three programs."""
+would start four programs and a dozen threads for a question on every node, where this takes three programs.
+
+The trap also ends munged if the shell can't start a program any more (limits of processes and memory), with which dash
+ends: nothing else asks munged. A signal, by which Kubernetes ends the container, runs no trap of dash."""
 
 
 def hardened(

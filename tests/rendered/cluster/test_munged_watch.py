@@ -1,12 +1,17 @@
 """The watch over munged: the container's real command, with stand-ins for its programs."""
 
+import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.rendered.cluster.clusters import a_deployment, containers_of, pod_of
+from tests.unit.spank_plugin.compiler import toolchain
+from tests.waiting import wait_until
 
 FAILS, ANSWERS = "1", "0"
 
@@ -19,6 +24,22 @@ PROGRAMS = {
     "timeout": '[ "$1 $2 $3" = "-s KILL 10" ] && shift 3 && exec "$@"',
 }
 
+FULL = """\
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fork(void)
+{
+    if (access("full", F_OK))
+        return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    errno = EAGAIN;
+    return -1;
+}
+int vfork(void) { return fork(); }
+"""
+"""Library with which no program can be started while there is a file `full`: root has no limit of processes."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -30,21 +51,40 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *answers: str) -> int:
-    """Run the command of munged's container until munged ends, and return its exit code."""
+@contextmanager
+def started(folder: Path, *answers: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the command of munged's container in a process group of its own, of which nothing is left."""
     folder.joinpath("answers").write_text("".join(f"{code}\n" for code in answers))
     munged = containers_of(pod_of(a_deployment(), "hpc-controller"))["munged"]
     # Kubernetes replaces its own variables, and makes one of two dollar signs.
     words = [word.replace("$$", "$") for word in munged["command"]]
-    environment = {"PATH": f"{folder}/bin:/usr/bin:/bin"}
-    return subprocess.run(
-        words[words.index("/bin/sh") :], cwd=folder, env=environment, stderr=subprocess.DEVNULL, timeout=20, check=False
-    ).returncode
+    environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", **variables}
+    with (
+        (folder / "said").open("wb") as said,
+        subprocess.Popen(
+            words[words.index("/bin/sh") :], cwd=folder, env=environment, stderr=said, start_new_session=True
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def run(folder: Path, *answers: str, **variables: str) -> int:
+    """Run the command of munged's container until munged ends, and return its exit code."""
+    with started(folder, *answers, **variables) as process:
+        return process.wait(timeout=20)
+
+
+def lines(folder: Path) -> list[str]:
+    found = folder / "calls"
+    return found.read_text().splitlines() if found.exists() else []
 
 
 def calls(folder: Path, program: str) -> list[str]:
-    lines = folder.joinpath("calls").read_text().splitlines()
-    return [line.removeprefix(f"{program} ") for line in lines if line.startswith(f"{program} ")]
+    return [line.removeprefix(f"{program} ") for line in lines(folder) if line.startswith(f"{program} ")]
 
 
 def test_a_munged_that_answers_none_of_three_questions_is_killed(folder: Path) -> None:
@@ -55,3 +95,25 @@ def test_a_munged_that_answers_none_of_three_questions_is_killed(folder: Path) -
 def test_a_munged_that_answers_one_of_them_stays(folder: Path) -> None:
     run(folder, FAILS, ANSWERS, ANSWERS, FAILS, FAILS, ANSWERS, FAILS, FAILS, FAILS)
     assert len(calls(folder, "munge")) == 9
+
+
+def test_a_watch_that_can_start_no_program_ends_munged_and_says_so(folder: Path) -> None:
+    (folder / "full.c").write_text(FULL)
+    tools = toolchain()
+    command = [*tools.compiler, "-fPIC", "-shared", "-o", "full.so", "full.c"]
+    subprocess.run(command, cwd=folder, env={**os.environ, **tools.environment}, check=True, timeout=60)
+    (folder / "bin" / "sleep").write_text("#!/bin/sh\n: > full\n")
+
+    assert run(folder, LD_PRELOAD=str(folder / "full.so")) == -signal.SIGKILL
+    assert "its container starts again" in (folder / "said").read_text()
+
+
+def test_a_container_that_kubernetes_ends_is_not_killed_by_the_watch(folder: Path) -> None:
+    (folder / "bin" / "munged").write_text("#!/bin/sh\ntrap 'exit 7' TERM\necho munged >> calls\nwait_for_ever\n")
+    (folder / "bin" / "wait_for_ever").write_text("#!/bin/sh\ntrap '' TERM\nexec /bin/sleep 1\n")
+    (folder / "bin" / "wait_for_ever").chmod(0o755)
+    with started(folder) as process:
+        wait_until(lambda: {"munged", "munge"} <= {line.split()[0] for line in lines(folder)}, "a question")
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(timeout=20) == 7
+    assert (folder / "said").read_text() == ""
