@@ -14,7 +14,14 @@ NODE_SET_LABEL = "soperator-pulumi/node-set"
 WORKER = "worker"
 
 _WITH_PODS = ("StatefulSet", "Job")
-_PLACES = {"jail-populate": "jail.populate", "admin": "jail.admin_shell"}
+_PLACES = {
+    "jail-populate": "jail.populate",
+    "container-images": "jail.populate",
+    "admin": "jail.admin_shell",
+    "accounting": "accounting.slurmdbd",
+    "database": "accounting.database.own",
+}
+"""Fields of the spec by the component of their pods, unless both have the same name."""
 
 
 @dataclass(frozen=True)

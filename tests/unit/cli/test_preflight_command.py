@@ -69,6 +69,39 @@ def test_a_description_is_planned_as_it_would_be_applied(tmp_path: Path) -> None
     assert not planned.owner_known
 
 
+def test_pods_have_the_place_of_the_field_that_chooses_their_machines(tmp_path: Path) -> None:
+    def chosen(place: str) -> dict[str, Any]:
+        return {"node_selector": {"place": place}}
+
+    (planned,) = planned_of_file(
+        a_file(
+            tmp_path,
+            {
+                **HPC,
+                "images": {**IMAGES, "rest": IMAGES["login"], "exporter": IMAGES["login"]},
+                "controller": chosen("controller"),
+                "login": chosen("login"),
+                "jail": {"populate": chosen("jail.populate")},
+                "accounting": {
+                    "slurmdbd": chosen("accounting.slurmdbd"),
+                    "database": {"own": chosen("accounting.database.own")},
+                },
+                "metrics": chosen("metrics"),
+                "rest": {"tls": {"secret": "rest"}, **chosen("rest")},
+                "containers": {},
+                "node_sets": [{**CPU, **chosen("node_sets_0")}],
+            },
+        )
+    )
+    found = {pods.component: (pods.place, pods.spec["nodeSelector"]["place"]) for pods in planned.pods}
+    assert found.pop("worker") == ("node_sets[0]", "node_sets_0")
+    assert found.pop("admin") == ("jail.admin_shell", "controller"), "its machines are the controller's"
+    assert "container-images" in found
+    assert {component: place for component, (place, _) in found.items()} == {
+        component: chosen_by for component, (_, chosen_by) in found.items()
+    }
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_node_sets_have_the_places_of_the_spec_in_whatever_order_pulumi_registers_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
