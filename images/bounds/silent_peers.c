@@ -4,7 +4,8 @@
  * The peer of a machine that lost its power never says that it has ended. The kernel then takes 15 minutes to give up
  * what it has sent (tcp_retries2), and for ever if it has sent nothing. For as long, slurmctld waits for slurmdbd's answer
  * with a lock that its main thread needs, which looks after the nodes: new ones then get no jobs (measured with 24.11.5).
- * A peer that is merely slow is not silent: its kernel answers.
+ * A peer that answers late is not silent, as its kernel acknowledges what it receives. A peer that doesn't read for a
+ * minute counts as silent once its window is full: the kernel then ends the connection, too (TCP_USER_TIMEOUT, tcp(7)).
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
