@@ -7,16 +7,24 @@ from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.validation.base import Matches, Model
 
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_PORT = "[0-9]{1,5}"
+# A first part with a dot or a port is a host, by Docker's rule.
+_HOST = rf"({_LABEL}:{_PORT}|{_LABEL}(\.{_LABEL})+(:{_PORT})?)"
+_WITHOUT_DOT = "[a-z0-9]+((__?|-+)[a-z0-9]+)*"
+_PART = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
+_TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+
 ImageReference = Annotated[
     str,
     Matches(
-        r"[a-z0-9]([A-Za-z0-9._:-]*[a-z0-9])?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
-        r"(@sha256:[0-9a-f]{64})?",
+        rf"(({_HOST}|{_WITHOUT_DOT})/({_PART}/)*)?{_PART}(:{_TAG})?(@sha256:[0-9a-f]{{64}})?",
         'needs an image reference, such as "registry.example.com/soperator/worker:1.2".',
         512,
     ),
 ]
-"""`[registry/]repository[:tag][@digest]`."""
+"""`[registry/]repository[:tag][@digest]`, in the form of
+https://pkg.go.dev/github.com/distribution/reference, which container runtimes and registries share."""
 
 
 class PullPolicy(StrEnum):

@@ -118,7 +118,9 @@ def full_name(image: str) -> str:
     """Return the name of an image with its registry and its tag, by Docker's rules."""
     first, slash, rest = image.partition("/")
     if not slash or (first != "localhost" and not set(first) & set(".:")):
-        first, rest = "docker.io", image if slash else f"library/{image}"
+        first, rest = "docker.io", image
+    if first == "docker.io" and "/" not in rest:
+        rest = f"library/{rest}"
     tagged = "@" in rest or ":" in rest.rpartition("/")[2]
     return f"{first}/{rest}{'' if tagged else ':latest'}"
 
@@ -130,7 +132,7 @@ def _image_problems(spec: ContainersSpec) -> Iterator[Problem]:
         path = f"containers.images[{index}]"
         if names.index(name) < index:
             yield Problem(path, f'got "{spec.images[index]}", which is in the list more than once. Remove one.')
-        repository = re.sub(r"(@|:[^:/]*$).*", "", name)
+        repository = re.sub(r"(:[^:/@]*)?(@.*)?$", "", name)
         if spec.allowed_registries and not any(
             f"{repository}/".startswith(f"{place}/") for place in spec.allowed_registries
         ):

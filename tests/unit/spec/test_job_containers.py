@@ -1,11 +1,19 @@
 """Containers in jobs in a spec: each problem with its place, and no secret in a message."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
+from container_images.image_reference import parse
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.images import ImageReference
+from soperator_pulumi.spec.job_containers import full_name
 from tests.cluster.certificates import Authority
 from tests.strategies import a_cluster, a_spec
 
@@ -62,6 +70,61 @@ def test_images_for_everybody_are_named_once_and_come_from_allowed_registries() 
     assert found.keys() == {"containers.images[1]", "containers.images[3]"}
     assert "more than once" in found["containers.images[1]"]
     assert "docker.io/library, nvcr.io alone" in found["containers.images[3]"]
+
+
+def test_a_repository_is_allowed_with_tag_and_digest() -> None:
+    image = f"localhost:5000/team/image:1@sha256:{'0' * 64}"
+    allowed = {"images": [image], "allowed_registries": ["localhost:5000/team/image"]}
+    assert a_spec(containers=allowed).containers
+    assert problems(**{**allowed, "allowed_registries": ["localhost:5000/team/im"]}).keys() == {"containers.images[0]"}
+
+
+def test_docker_hubs_own_images_are_one_image_with_and_without_its_host() -> None:
+    assert problems(images=["ubuntu:1", "docker.io/ubuntu:1", "docker.io/library/ubuntu:1"]).keys() == {
+        "containers.images[1]",
+        "containers.images[2]",
+    }
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "myImage:1x",
+        "Team/image",
+        "ubuntu:a:b",
+        "reg.io:999999/x",
+        "a_b.c/d",
+        "reg..io/x",
+        "-reg.io/x",
+        "reg.io/x..y",
+        "reg.io//x",
+        "reg.io/x/",
+        "ubuntu:1\n",
+    ],
+)
+def test_an_image_of_a_form_that_no_registry_has_is_refused(image: str) -> None:
+    assert problems(images=[image]).keys() == {"containers.images[0]"}
+
+
+# Words of a few characters hit the rules for hosts, ports, tags and separators far more often than any text.
+@given(
+    st.from_regex(re.compile(TypeAdapter(ImageReference).json_schema()["pattern"]), fullmatch=True)
+    | st.lists(
+        st.sampled_from(
+            ["a", "B", "0", ".", "-", "_", "__", ":", "/", "@", "docker.io", "localhost", "@sha256:" + "0" * 64]
+        ),
+        max_size=12,
+    ).map("".join)
+)
+def test_the_importer_takes_every_image_of_a_spec_by_the_same_name(image: str) -> None:
+    try:
+        TypeAdapter(ImageReference).validate_python(image)
+    except ValidationError:
+        return
+    name, at, digest = full_name(image).partition("@")
+    if at:
+        name = re.sub(r":[^:/]*$", "", name)
+    assert parse(image, Path("/")).full_name == f"{name}{at}{digest}"
 
 
 @pytest.mark.parametrize(
