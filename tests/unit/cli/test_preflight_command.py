@@ -73,26 +73,22 @@ def test_pods_have_the_place_of_the_field_that_chooses_their_machines(tmp_path: 
     def chosen(place: str) -> dict[str, Any]:
         return {"node_selector": {"place": place}}
 
-    (planned,) = planned_of_file(
-        a_file(
-            tmp_path,
-            {
-                **HPC,
-                "images": {**IMAGES, "rest": IMAGES["login"], "exporter": IMAGES["login"]},
-                "controller": chosen("controller"),
-                "login": chosen("login"),
-                "jail": {"populate": chosen("jail.populate")},
-                "accounting": {
-                    "slurmdbd": chosen("accounting.slurmdbd"),
-                    "database": {"own": chosen("accounting.database.own")},
-                },
-                "metrics": chosen("metrics"),
-                "rest": {"tls": {"secret": "rest"}, **chosen("rest")},
-                "containers": {},
-                "node_sets": [{**CPU, **chosen("node_sets_0")}],
-            },
-        )
-    )
+    described: dict[str, Any] = {
+        **HPC,
+        "images": {**IMAGES, "rest": IMAGES["login"], "exporter": IMAGES["login"]},
+        "controller": chosen("controller"),
+        "login": chosen("login"),
+        "jail": {"populate": chosen("jail.populate")},
+        "accounting": {
+            "slurmdbd": chosen("accounting.slurmdbd"),
+            "database": {"own": chosen("accounting.database.own")},
+        },
+        "metrics": chosen("metrics"),
+        "rest": {"tls": {"secret": "rest"}, **chosen("rest")},
+        "containers": {},
+        "node_sets": [{**CPU, **chosen("node_sets_0")}],
+    }
+    (planned,) = planned_of_file(a_file(tmp_path, described))
     found = {pods.component: (pods.place, pods.spec["nodeSelector"]["place"]) for pods in planned.pods}
     assert found.pop("worker") == ("node_sets[0]", "node_sets_0")
     assert found.pop("admin") == ("jail.admin_shell", "controller"), "its machines are the controller's"
