@@ -13,6 +13,7 @@ from soperator_pulumi.cluster.accounting_dumps import AccountingDumps
 from soperator_pulumi.cluster.containers import (
     BURSTABLE,
     INIT,
+    USERS_CONFIG_MAP,
     asks,
     hardened,
     jwt_key,
@@ -263,10 +264,11 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
 
 
 def _adder(spec: ClusterSpec, accounting: AccountingSpec) -> tuple[ContainerArgs, list[Mount]]:
-    """Return the sidecar that gives users without an association one with the default account."""
+    """Return the sidecar that gives users of the jail without an association one with the default account."""
     own = [
         munge_socket(),
         merged_users(),
+        mounts.config_files(USERS_CONFIG_MAP, layout.DECLARED_USERS),
         # slurm.conf alone: slurmdbd's file has the password of the database.
         mounts.secret_file(
             "slurm-client", SecretFile(SLURMDBD_SECRET, "slurm.conf"), "/etc/slurm", "slurm.conf", 0o444
