@@ -127,11 +127,18 @@ def full_name(image: str) -> str:
 
 def _image_problems(spec: ContainersSpec) -> Iterator[Problem]:
     names = [full_name(image) for image in spec.images]
+    # Users start an image with a tag and a digest by its tag, too.
+    started = [re.sub(r"(:[^:/@]*)@.*", r"\1", name) for name in names]
     allowed = ", ".join(spec.allowed_registries)
     for index, name in enumerate(names):
         path = f"containers.images[{index}]"
-        if names.index(name) < index:
-            yield Problem(path, f'got "{spec.images[index]}", which is in the list more than once. Remove one.')
+        first = started.index(started[index])
+        if first < index:
+            yield Problem(
+                path,
+                f'got "{spec.images[index]}", whose name is in the list more than once: containers.images[{first}] is '
+                f'"{spec.images[first]}". Remove one.',
+            )
         repository = re.sub(r"(:[^:/@]*)?(@.*)?$", "", name)
         if spec.allowed_registries and not any(
             f"{repository}/".startswith(f"{place}/") for place in spec.allowed_registries

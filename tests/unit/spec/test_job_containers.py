@@ -86,6 +86,16 @@ def test_docker_hubs_own_images_are_one_image_with_and_without_its_host() -> Non
     }
 
 
+def test_a_tag_has_one_digest() -> None:
+    first, second = (f"@sha256:{digit * 64}" for digit in "01")
+    pinned = ["localhost:5000/a:1" + first, "localhost:5000/a:2" + first, "b" + first, "b" + second]
+    assert a_spec(containers={"images": pinned}).containers
+
+    found = problems(images=[*pinned, "localhost:5000/a:1" + second, "localhost:5000/a:2"])
+    assert found.keys() == {"containers.images[4]", "containers.images[5]"}
+    assert f'containers.images[0] is "{pinned[0]}". Remove one.' in found["containers.images[4]"]
+
+
 @pytest.mark.parametrize(
     "image",
     [
