@@ -63,7 +63,20 @@ def _import(
     def image() -> tuple[Path, int]:
         wanted = parse(text, Path.cwd())
         check_allowed(wanted, settings.allowed_registries)
-        return _published(unique, wanted, store, published) or _own(unique, wanted, environment, settings, store)
+        digest = published.digest(wanted)
+        if digest is None:
+            return _own(unique, wanted, environment, settings, store)
+        # All nodes of a job start the image that its first one has found, and no registry is asked.
+        found = store.digest_of_job(unique, _key(wanted), lambda: digest)
+        if used := published.use(found):
+            return used
+        try:
+            return _own(unique, wanted, environment, settings, store)
+        except (ImageError, OSError) as error:
+            if digest == found or not (used := published.use(digest)):
+                raise
+            _say(f"{error}. The image {found}, with which this job began, is not published any more: starts {digest}")
+            return used
 
     if name:
         containers = NamedContainers(store, environment, _say)
@@ -74,17 +87,6 @@ def _import(
         folder, lock = image()
     _leave_to_step(lock)
     return folder
-
-
-def _published(
-    unique: str, image: ImageReference, store: ImageStore, published: PublishedImages
-) -> tuple[Path, int] | None:
-    """Return the folder of an image that the admin has published, and the descriptor that keeps it; None for another.
-
-    No registry is asked. All nodes of a job start the image that its first one has found.
-    """
-    digest = published.digest(image)
-    return published.use(store.digest_of_job(unique, _key(image), lambda: digest)) if digest else None
 
 
 def _key(image: ImageReference) -> str:

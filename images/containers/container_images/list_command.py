@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from container_images.image_store import STORE
-from container_images.published_images import PUBLISHED, read_names
+from container_images.published_images import PUBLISHED, read_former, read_names
 
 _HOMES = Path("/home")
 _MOST_NAMES = 10_000
@@ -30,11 +30,14 @@ def main(published: Path = PUBLISHED, homes: Path = _HOMES) -> int:
 
 def _published(store: Path) -> Iterator[dict[str, Any]]:
     """Yield the published images, and those whose files wait for the end of a task, without a name."""
-    names = read_names(store)
+    names, former = read_names(store), read_former(store)
     for folder in _names_in(store / "images"):
         digest = f"sha256:{folder.partition('.')[0]}"
         yield {
-            "names": sorted(name for name, known in names.items() if known == digest),
+            "names": [
+                *sorted(name for name, known in names.items() if known == digest),
+                *sorted({f"{name.rpartition(':')[0]}@{digest}" for name, known in former.items() if digest in known}),
+            ],
             "digest": digest,
             "architecture": folder.partition(".")[2],
             "size_bytes": _size(store / "images" / folder),

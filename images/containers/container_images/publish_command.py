@@ -7,6 +7,7 @@ import fcntl
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from container_images import registry_passwords
@@ -14,7 +15,7 @@ from container_images.bringing import ImageBringer
 from container_images.image_reference import ImageError, ImageReference, parse
 from container_images.image_store import ImageStore, folder_name
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
-from container_images.published_images import PUBLISHED, open_to_all, read_names, write_names
+from container_images.published_images import PUBLISHED, open_to_all, read_former, read_names, write_names
 from container_images.registry_settings import in_mirrors, skopeo_home
 from container_images.store_cleaning import empty_trash, remove_images, remove_parts
 
@@ -78,7 +79,8 @@ class _Publisher:
                     names[image.full_name] = former[image.full_name]
             write_names(self._folder, former | names)
         write_names(self._folder, names)
-        remove_images(self._folder, {folder_name(digest, _MACHINE) for digest in names.values()}, _say)
+        kept = {*names.values(), *chain.from_iterable(read_former(self._folder).values())}
+        remove_images(self._folder, {folder_name(digest, _MACHINE) for digest in kept}, _say)
         if not problems:
             remove_parts(self._folder)
         empty_trash(self._folder)

@@ -1,9 +1,10 @@
 """Images that the admin publishes for everybody, in a store that users read: whoever may run jobs may start them.
 
-The store has the folders of a user's store (`image_store.py`), and `names.json`: the digest of every published name.
-All in it is root's, and jobs have it read-only. A container runs as its user, to whom the files of an image belong in
-the own store, and not here. So every file of a published image is open to all for reading and writing, and every
-folder: changes go to the layer of the task.
+The store has the folders of a user's store (`image_store.py`), `names.json`, the digest of every published name, and
+`former.json`, the digests that these names had before and jobs may have begun with. All in it is root's, and jobs have
+it read-only. A container runs as its user, to whom the files of an image belong in the own store, and not here. So
+every file of a published image is open to all for reading and writing, and every folder: changes go to the layer of
+the task.
 """
 
 import fcntl
@@ -14,12 +15,16 @@ import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from container_images.image_reference import ImageReference
 from container_images.image_store import folder_name
 
 PUBLISHED = Path("/var/lib/soperator/images")
 """Place of the store in the jail, for jobs, and in the pod that fills it (`soperator_pulumi/render/layout.py`)."""
+
+FORMER_SECONDS = 7 * 86_400
+"""Time for which an image stays after its name has moved to another one: jobs that began with it have more steps."""
 
 _TRIES, _PAUSE_SECONDS = 10, 0.1
 _FOLDER, _FILE, _PROGRAM = 0o777, 0o666, 0o111
@@ -46,7 +51,7 @@ class PublishedImages:
         name, _, wanted = image.full_name.partition("@")
         if not wanted:
             return names.get(name)
-        same = (digest == wanted and known.rpartition(":")[0] == name for known, digest in names.items())
+        same = (wanted in digests and known.rpartition(":")[0] == name for known, digests in self._kept(names).items())
         return wanted if image.full_name in names or any(same) else None
 
     def use(self, digest: str) -> tuple[Path, int] | None:
@@ -64,6 +69,11 @@ class PublishedImages:
         os.close(lock)
         return None
 
+    def _kept(self, names: Mapping[str, str]) -> dict[str, set[str]]:
+        """Return the digests of every name, its former ones included."""
+        former = read_former(self._folder)
+        return {name: {digest, *former.get(name, ())} for name, digest in names.items()}
+
 
 def _lock(descriptor: int) -> bool:
     """Take a lock that others may share, unless another process holds it alone for longer than a look takes."""
@@ -79,21 +89,42 @@ def _lock(descriptor: int) -> bool:
 
 def read_names(folder: Path) -> dict[str, str]:
     """Return the digests of the published images by their names (`ImageReference.full_name`)."""
+    return _read(folder / "names.json")
+
+
+def read_former(folder: Path) -> dict[str, dict[str, float]]:
+    """Return the former digests of published names, with the time in seconds of the epoch at which the name moved."""
+    return _read(folder / "former.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
-        names: dict[str, str] = json.loads((folder / "names.json").read_text())
+        content: dict[str, Any] = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return {}  # nothing was published yet
-    return names
+    return content
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
-    """Write the digests at once: a job that starts reads the former file or this one."""
-    new = folder / "names.new"
+    """Write the digests at once, after those that they replace: a job that starts reads the former file or this one.
+
+    A name that is missing has no former digests either. They go after `FORMER_SECONDS`.
+    """
+    now, before, former = time.time(), read_names(folder), read_former(folder)
+    for name, digest in names.items():
+        known = ({before[name]: now} if name in before else {}) | former.get(name, {})
+        former[name] = {old: since for old, since in known.items() if old != digest and since > now - FORMER_SECONDS}
+    _write(folder, "former", {name: former[name] for name in names if former[name]})
+    _write(folder, "names", names)
+
+
+def _write(folder: Path, name: str, content: Mapping[str, object]) -> None:
+    new = folder / f"{name}.new"
     with new.open("w") as file:
-        json.dump(names, file, indent=1, sort_keys=True)
+        json.dump(content, file, indent=1, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
-    new.replace(folder / "names.json")
+    new.replace(folder / f"{name}.json")
 
 
 def open_to_all(root: Path) -> None:

@@ -44,6 +44,14 @@ def test_published_images_are_listed_with_their_names_size_and_use(
         assert listed(tmp_path, capsys)["published"][0]["in_use"]
 
 
+def test_an_image_whose_name_has_moved_is_listed_by_its_digest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_names(publish(tmp_path), {"docker.io/library/ubuntu:24.04": f"sha256:{'b' * 64}"})
+
+    assert listed(tmp_path, capsys)["published"][0]["names"] == [f"docker.io/library/ubuntu@sha256:{DIGEST}"]
+
+
 def test_users_stores_are_counted_whatever_users_have_put_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

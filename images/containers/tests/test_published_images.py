@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -21,7 +22,7 @@ from containers_testing.image_registry import (
     variables_of_programs,
 )
 
-from container_images import import_command, publish_command
+from container_images import import_command, publish_command, published_images
 from container_images.image_store import STORE
 from container_images.published_images import read_names
 from tests.soak import times
@@ -58,10 +59,16 @@ def publish(tmp_path: Path, variables: dict[str, str], *images: str) -> int:
     return publish_command.main(images, variables, tmp_path / "none", tmp_path / "published")
 
 
-def start(tmp_path: Path, variables: dict[str, str], image: str, *name: str) -> int:
+def start(tmp_path: Path, variables: dict[str, str], image: str, *name: str, job: str = "7") -> int:
     """Start an image as a user without a password."""
     home = {**variables, "HOME": str(tmp_path / "home")}
-    return import_command.main(["7", image, *name], home, tmp_path / "none", tmp_path / "published")
+    return import_command.main([job, image, *name], home, tmp_path / "none", tmp_path / "published")
+
+
+def move_tag(tmp_path: Path) -> None:
+    """Give the image's tag another image."""
+    shutil.rmtree(tmp_path / "served")
+    make_layout(tmp_path / "served", [layer([("it", b"new")])])
 
 
 def only_image(tmp_path: Path) -> Path:
@@ -143,6 +150,68 @@ def test_an_image_that_left_the_list_goes_when_no_task_runs_in_it(
     assert publish(tmp_path, variables) == 0
     assert "removes docker://" in capsys.readouterr().out
     assert list((tmp_path / "published/images").iterdir()) == list((tmp_path / "published/trash").iterdir()) == []
+
+
+def test_a_job_keeps_the_image_that_it_began_with_if_the_tag_moves_between_its_steps(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    former, (digest,) = only_image(tmp_path), read_names(tmp_path / "published").values()
+    start(tmp_path, variables, image)
+    move_tag(tmp_path)
+    assert publish(tmp_path, variables, image) == publish(tmp_path, variables, image) == 0, capsys.readouterr().out
+    capsys.readouterr()
+
+    assert start(tmp_path, variables, image) == 0
+    assert start(tmp_path, variables, f"{image.removesuffix(':1.0')}@{digest}", job="8") == 0
+    assert capsys.readouterr().out == f"image={former}\n" * 2
+    assert start(tmp_path, variables, image, job="9") == 0
+    assert str(former) not in capsys.readouterr().out
+
+
+def test_a_job_whose_image_has_gone_starts_the_one_that_has_its_name_and_says_so(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    start(tmp_path, variables, image)
+    shutil.rmtree(only_image(tmp_path))
+    move_tag(tmp_path)
+    publish(tmp_path, variables, image)
+    capsys.readouterr()
+
+    assert start(tmp_path, variables, image) == 0
+    said = capsys.readouterr().out
+    assert "with which this job began, is not published any more: starts sha256:" in said
+    assert said.splitlines()[-1] == f"image={only_image(tmp_path)}"
+
+
+def test_a_former_image_goes_with_the_first_fill_after_its_time(
+    tmp_path: Path,
+    variables: dict[str, str],
+    image: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish(tmp_path, variables, image)
+    move_tag(tmp_path)
+    publish(tmp_path, variables, image)
+    assert len(list((tmp_path / "published/images").iterdir())) == 2
+    monkeypatch.setattr(published_images, "FORMER_SECONDS", 0)
+
+    publish(tmp_path, variables, image)
+    assert (only_image(tmp_path) / "rootfs/it").read_text() == "new"
+
+
+def test_a_name_that_left_the_list_takes_its_former_images_along(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    move_tag(tmp_path)
+    publish(tmp_path, variables, image)
+    assert len(list((tmp_path / "published/images").iterdir())) == 2
+
+    publish(tmp_path, variables)
+    assert list((tmp_path / "published/images").iterdir()) == []
 
 
 def test_a_registry_that_does_not_answer_takes_no_image_away_and_all_problems_are_told(
