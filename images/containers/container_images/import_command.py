@@ -31,7 +31,7 @@ def main(
     With a name, this is the image of a named container; then the image may be empty.
     """
     try:
-        folder = _import(arguments, environment, settings, PublishedImages(published))
+        folder = _import(arguments, environment, settings, PublishedImages(published, say=_say))
     except ImageError as error:
         print(error, flush=True)
         return 1

@@ -13,7 +13,8 @@ import os
 import platform
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,16 @@ class PublishedImages:
 
     Args:
         folder: The store's folder, which may be missing. Default: `PUBLISHED`.
+        say: Tells the user of an image that nothing keeps from being removed.
         machine: Architecture whose images are wanted, as the kernel names it. Default: this machine's.
 
     """
 
-    def __init__(self, folder: Path = PUBLISHED, machine: str = platform.machine()) -> None:
+    def __init__(
+        self, folder: Path = PUBLISHED, *, say: Callable[[str], None], machine: str = platform.machine()
+    ) -> None:
         self._folder = folder
+        self._say = say
         self._machine = machine
 
     def digest(self, image: ImageReference) -> str | None:
@@ -51,28 +56,33 @@ class PublishedImages:
         name, _, wanted = image.full_name.partition("@")
         if not wanted:
             return names.get(name)
-        same = (wanted in digests and known.rpartition(":")[0] == name for known, digests in self._kept(names).items())
+        same = (wanted in digests and known.rpartition(":")[0] == name for known, digests in self._kept().items())
         return wanted if image.full_name in names or any(same) else None
 
     def use(self, digest: str) -> tuple[Path, int] | None:
         """Return an image's folder, and a descriptor that keeps it from being removed as long as it is open.
 
-        None if it is not published, or is being removed.
+        None if it is not published, or is being removed. Users read the mark, and can hold the lock on it alone, as a
+        removal does. But an image has left the lists before it is removed.
         """
         folder = self._folder / "images" / folder_name(digest, self._machine)
+        mark = self._folder / "uses" / folder.name
         try:
-            lock = os.open(self._folder / "uses" / folder.name, os.O_RDONLY | os.O_NOFOLLOW)
+            lock = os.open(mark, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return None
-        if _lock(lock) and (folder / "rootfs").is_dir():
+        locked = _lock(lock)
+        if (locked or digest in chain.from_iterable(self._kept().values())) and (folder / "rootfs").is_dir():
+            if not locked:
+                self._say(f"another process holds {mark} alone: nothing keeps this image if it leaves the list")
             return folder, lock
         os.close(lock)
         return None
 
-    def _kept(self, names: Mapping[str, str]) -> dict[str, set[str]]:
+    def _kept(self) -> dict[str, set[str]]:
         """Return the digests of every name, its former ones included."""
         former = read_former(self._folder)
-        return {name: {digest, *former.get(name, ())} for name, digest in names.items()}
+        return {name: {digest, *former.get(name, ())} for name, digest in read_names(self._folder).items()}
 
 
 def _lock(descriptor: int) -> bool:

@@ -24,7 +24,7 @@ from containers_testing.image_registry import (
 
 from container_images import import_command, publish_command, published_images
 from container_images.image_store import STORE
-from container_images.published_images import read_names
+from container_images.published_images import PublishedImages, read_names, write_names
 from tests.soak import times
 
 FOLDER = Path(__file__).parents[1]
@@ -227,13 +227,27 @@ def test_a_registry_that_does_not_answer_takes_no_image_away_and_all_problems_ar
     assert start(tmp_path, variables, image) == 0
 
 
+def test_a_user_who_holds_the_lock_of_a_removal_keeps_no_one_else_from_an_image(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    capsys.readouterr()
+    with (tmp_path / "published/uses" / only_image(tmp_path).name).open() as remover:
+        fcntl.flock(remover, fcntl.LOCK_EX)
+        assert start(tmp_path, variables, image) == 0
+    assert "nothing keeps this image if it leaves the list\nimage=" in capsys.readouterr().out
+
+
 def test_an_image_that_is_being_removed_is_not_started(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish(tmp_path, variables, image)
+    (digest,) = read_names(tmp_path / "published").values()
+    published = PublishedImages(tmp_path / "published", say=print)
     with (tmp_path / "published/uses" / only_image(tmp_path).name).open() as remover:
-        fcntl.flock(remover, fcntl.LOCK_EX)
-        assert start(tmp_path, variables, image) == 1
+        fcntl.flock(remover, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        write_names(tmp_path / "published", {})
+        assert published.use(digest) is None
 
 
 @pytest.mark.parametrize("moment", range(times(4, 50)))
