@@ -74,8 +74,9 @@ class ImageBringer:
         run_program(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             self._environment,
-            progress=lambda: self._say("still unpacks it"),
+            progress=lambda: self._say(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
         )
+        self._say("opens its files to their owner")
         open_to_owner(root)
         write_settings(new, settings_of_layout(layout))
         (new / "reference").write_bytes(os.fsencode(self._image.skopeo))

@@ -101,9 +101,12 @@ class _Publisher:
 
                 def bring(part: Path, new: Path) -> None:
                     bringer.bring(digest, part, new)
+                    _say("opens its files to all users")
                     open_to_all(new / "rootfs")
                     new.chmod(0o755)
+                    _say("waits until the volume has its files")
                     os.sync()  # a folder of this name counts as whole, also after a loss of power
+                    _say("measures its files")
 
                 self._store.folder_of(digest, bring, bringer.least_bytes)
                 (self._folder / "uses" / folder_name(digest, _MACHINE)).touch(0o644)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import platform
 import re
 import shutil
@@ -18,8 +19,9 @@ from pathlib import Path
 import pytest
 from containers_testing.image_registry import layer, log_in, make_layout, running, special, variables_of_programs
 
-from container_images.bringing import keep_whole_blobs, size_of_layers
-from container_images.image_reference import ImageError
+from container_images import program_running
+from container_images.bringing import ImageBringer, keep_whole_blobs, size_of_layers
+from container_images.image_reference import ImageError, parse
 from container_images.image_settings import settings_of_layout
 from container_images.image_store import STORE
 from container_images.import_command import main
@@ -630,3 +632,44 @@ def test_the_program_as_the_plugin_starts_it_imports_nothing_but_the_standard_li
     assert done.returncode == 1
     assert '"No Image" is no image' in done.stdout
     assert done.stderr == ""
+
+
+SLOW_UMOCI = """#!/bin/sh -e
+umoci=$UMOCI
+for root; do :; done
+$umoci "$@"
+for part in 1 2 3; do
+  head -c 1048576 /dev/zero > $root/part$part
+  for moment in $(seq 300); do test -e $TOLD/$part && break; sleep 0.1; done
+done
+"""
+
+
+def test_a_long_unpacking_tells_how_far_it_is(
+    tmp_path: Path, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = make_layout(tmp_path / "layout", [layer([("it", b"x")])])
+    for name in ("bin", "told", "part", "new"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin/umoci").write_text(SLOW_UMOCI)
+    (tmp_path / "bin/umoci").chmod(0o755)
+    umoci = shutil.which("umoci", path=programs["PATH"])
+    variables = {
+        **programs,
+        "PATH": f"{tmp_path}/bin:{programs['PATH']}",
+        "UMOCI": str(umoci),
+        "TOLD": f"{tmp_path}/told",
+    }
+    monkeypatch.setattr(program_running, "_PROGRESS_SECONDS", 0.2)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if match := re.fullmatch(r"has unpacked (\d) MiB", text):
+            (tmp_path / "told" / match[1]).touch()
+
+    bringer = ImageBringer(parse(str(layout), tmp_path), os.memfd_create("none", 0), variables, say)
+    bringer.bring(bringer.digest(), tmp_path / "part", tmp_path / "new")
+
+    told = list(dict.fromkeys(text for text in said if text.startswith("has unpacked")))
+    assert told[-3:] == ["has unpacked 1 MiB", "has unpacked 2 MiB", "has unpacked 3 MiB"]

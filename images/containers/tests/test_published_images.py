@@ -80,7 +80,9 @@ def test_a_published_image_is_started_by_who_may_not_pull_it_and_is_not_brought(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert publish(tmp_path, variables, image) == 0, capsys.readouterr().out
-    capsys.readouterr()
+    said = capsys.readouterr().out
+    for walk in ("opens its files to their owner", "opens its files to all users", "waits until", "measures its files"):
+        assert f"\n{walk}" in said, "a walk over a million of files takes longer than a silence may last"
 
     assert start(tmp_path, variables, image.replace("/", "#", 1)) == 0
     assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
