@@ -18,6 +18,13 @@ _NAME = "image"
 _RETRIES = 3
 _MIB = 1024 * 1024
 
+_UNPACKED_TIMES = 2
+"""Size of an image's files, as a multiple of its compressed layers: most have more."""
+
+
+def _no_check(_wanted: int) -> None:
+    pass
+
 
 class ImageBringer:
     """Brings one image.
@@ -27,6 +34,8 @@ class ImageBringer:
         authentication: Descriptor of the file with credentials.
         environment: Variables of the programs.
         say: Tells the user how far it is.
+        check_room: Called with the bytes that are still to be written at least, and every 10 s with 0. It raises
+            ImageError to end the bringing. Default: nothing is checked.
 
     """
 
@@ -36,11 +45,14 @@ class ImageBringer:
         authentication: int,
         environment: Mapping[str, str],
         say: Callable[[str], None],
+        *,
+        check_room: Callable[[int], None] = _no_check,
     ) -> None:
         self._image = image
         self._authentication = authentication
         self._environment = environment
         self._say = say
+        self._check_room = check_room
         self.least_bytes = 0
         """Bytes of the layers, which are compressed; 0 if they are not known."""
 
@@ -57,30 +69,41 @@ class ImageBringer:
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
     def bring(self, digest: str, part: Path, new: Path) -> None:
-        """Make `rootfs` and the settings (`write_settings`) in the folder `new`, from what is pulled into `part`."""
+        """Make `rootfs` and the settings (`write_settings`) in the folder `new`, from what is pulled into `part`.
+
+        Raises:
+            ImageError: The image cannot be pulled or unpacked, or there is no room for it.
+
+        """
         began = time.monotonic()
         layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
         keep_whole_blobs(layout)
+        self._check_room(max((1 + _UNPACKED_TIMES) * self.least_bytes - size_of(layout), 0))
         of_all = f" of {self.least_bytes / _MIB:.0f} MiB" if self.least_bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
         self._skopeo(
             *("copy", "--retry-times", str(_RETRIES)),
             *(self._pinned(digest), f"oci:{layout}:{_NAME}"),
             temporary=part / "tmp",
-            progress=lambda: self._say(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
+            progress=lambda: self._go_on(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
         )
+        self._check_room(_UNPACKED_TIMES * size_of(layout))
         self._say("unpacks it")
         run_program(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             self._environment,
-            progress=lambda: self._say(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
+            progress=lambda: self._go_on(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
         )
         self._say("opens its files to their owner")
         open_to_owner(root)
         write_settings(new, settings_of_layout(layout))
         (new / "reference").write_bytes(os.fsencode(self._image.skopeo))
         self._say(f"has brought it in {time.monotonic() - began:.0f} s")
+
+    def _go_on(self, text: str) -> None:
+        self._check_room(0)
+        self._say(text)
 
     def _pinned(self, digest: str) -> str:
         """Return the image by its digest: what has been looked up is what is brought."""

@@ -42,7 +42,7 @@ def run_program(
     Args:
         command: The program and its arguments.
         environment: Its variables.
-        progress: Called every 10 s as long as it runs.
+        progress: Called every 10 s as long as it runs. What it raises kills the program.
         harmless: Lines of errors that are no failure if the program exits with a code above 0 and prints some of them,
             and no others.
 
@@ -68,7 +68,11 @@ def run_program(
                 break
             except subprocess.TimeoutExpired:
                 if progress:
-                    progress()
+                    try:
+                        progress()
+                    except BaseException:
+                        process.kill()
+                        raise
         if process.returncode:
             errors.seek(0)
             words = errors.read().decode(errors="replace")

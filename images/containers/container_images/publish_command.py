@@ -12,7 +12,7 @@ from pathlib import Path
 
 from container_images import registry_passwords
 from container_images.bringing import ImageBringer
-from container_images.image_reference import ImageError, ImageReference, parse
+from container_images.image_reference import ImageError, ImageReference, RegistryUnreachableError, parse
 from container_images.image_store import ImageStore, folder_name
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
 from container_images.published_images import PUBLISHED, open_to_all, read_former, read_names, write_names
@@ -23,6 +23,10 @@ _MACHINE = platform.machine()
 
 _OPEN_FOLDERS = ("", "images", "uses")
 """Folders of the store that users read; the others are root's alone."""
+
+_GIB = 1024**3
+_RESERVE_BYTES, _RESERVE_DIVISOR = 10 * _GIB, 50
+"""Room of the volume that no image takes, because all homes are on it: 10 GiB, or a fiftieth of a small volume."""
 
 
 def main(
@@ -75,6 +79,8 @@ class _Publisher:
                 names[image.full_name] = self._bring(image)
             except (ImageError, OSError) as error:
                 problems.append(f"{image.full_name}: {error}")
+                if not isinstance(error, RegistryUnreachableError):
+                    remove_parts(self._folder)  # what is pulled is of no use for the next try, and takes room
                 if image.full_name in former:
                     names[image.full_name] = former[image.full_name]
             write_names(self._folder, former | names)
@@ -96,7 +102,7 @@ class _Publisher:
         try:
             with skopeo_home(self._settings.registries) as home:
                 variables = {**self._settings.variables, **self._environment, "HOME": str(home)}
-                bringer = ImageBringer(image, authentication, variables, _say)
+                bringer = ImageBringer(image, authentication, variables, _say, check_room=self._check_room)
                 digest = bringer.digest()
 
                 def bring(part: Path, new: Path) -> None:
@@ -114,3 +120,15 @@ class _Publisher:
             os.close(authentication)
         _say(f"{image.full_name} is published as {digest}")
         return digest
+
+    def _check_room(self, wanted: int) -> None:
+        volume = os.statvfs(self._folder)
+        free, size = (blocks * volume.f_frsize for blocks in (volume.f_bavail, volume.f_blocks))
+        reserve = min(_RESERVE_BYTES, size // _RESERVE_DIVISOR)
+        if size and free < wanted + reserve:  # some file systems don't say
+            message = (
+                f"the jail's volume has {free / _GIB:.2f} GiB free. {wanted / _GIB:.2f} GiB are still needed, and "
+                f"{reserve / _GIB:.2f} GiB stay free for the homes. Make the volume larger (jail.storage.size_gib), "
+                "remove files in homes, or take images out of containers.images."
+            )
+            raise ImageError(message)

@@ -116,9 +116,9 @@ def remove_images(store: Path, kept: Container[str], say: Callable[[str], None])
 
 
 def remove_parts(store: Path) -> None:
-    """Move to the trash all that is pulled and not unpacked."""
+    """Remove all that is pulled and not unpacked: not by the trash, for which a full volume may have no room."""
     for part in (store / "parts").iterdir():
-        _throw_away(store, part)
+        remove(part)
 
 
 def empty_trash(store: Path) -> None:

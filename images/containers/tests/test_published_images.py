@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import stat
@@ -22,7 +23,7 @@ from containers_testing.image_registry import (
     variables_of_programs,
 )
 
-from container_images import import_command, publish_command, published_images
+from container_images import import_command, program_running, publish_command, published_images
 from container_images.image_store import STORE
 from container_images.published_images import PublishedImages, read_names, write_names
 from tests.soak import times
@@ -250,6 +251,52 @@ def test_an_image_that_is_being_removed_is_not_started(
         fcntl.flock(remover, fcntl.LOCK_EX | fcntl.LOCK_NB)
         write_names(tmp_path / "published", {})
         assert published.use(digest) is None
+
+
+def volume(mib: int, free_kib: int) -> os.statvfs_result:
+    return os.statvfs_result((1024, 1024, mib * 1024, free_kib, free_kib, 0, 0, 0, 0, 255))
+
+
+def test_an_image_that_leaves_too_little_room_for_the_homes_is_not_pulled(
+    tmp_path: Path,
+    variables: dict[str, str],
+    image: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: volume(50 * 1024, 1024 * 1024 + 1))
+
+    assert publish(tmp_path, variables, image) == 1
+    said = capsys.readouterr().out
+    assert "has 1.00 GiB free. 0.00 GiB are still needed, and 1.00 GiB stay free for the homes" in said
+    assert "pulls" not in said
+    assert list((tmp_path / "published/parts").iterdir()) == list((tmp_path / "published/images").iterdir()) == []
+
+
+@pytest.mark.parametrize("umoci", ["touch $FULL; exec sleep 60", "echo write: no space left on device >&2; exit 1"])
+def test_a_volume_that_gets_full_meanwhile_is_left_as_it_was(
+    tmp_path: Path,
+    variables: dict[str, str],
+    image: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    umoci: str,
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/umoci").write_text(f"#!/bin/sh\n{umoci}\n")
+    (tmp_path / "bin/umoci").chmod(0o755)
+    full = tmp_path / "full"
+    monkeypatch.setattr(os, "statvfs", lambda _: volume(1024, 0 if full.exists() else 512 * 1024))
+    monkeypatch.setattr(program_running, "_PROGRESS_SECONDS", 0.2)
+    began = time.monotonic()
+
+    assert (
+        publish(tmp_path, {**variables, "PATH": f"{tmp_path}/bin:{variables['PATH']}", "FULL": str(full)}, image) == 1
+    )
+    assert time.monotonic() - began < 50, "the program was awaited"
+    assert re.search("no space left on device|0.00 GiB free", capsys.readouterr().out)
+    assert list((tmp_path / "published/parts").iterdir()) == list((tmp_path / "published/images").iterdir()) == []
 
 
 @pytest.mark.parametrize("moment", range(times(4, 50)))
