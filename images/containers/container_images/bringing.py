@@ -9,7 +9,7 @@ from pathlib import Path
 
 from container_images.image_reference import ImageReference
 from container_images.image_settings import ODD, settings_of_layout, write_settings
-from container_images.program_running import run_program
+from container_images.program_running import USER_HINTS, run_program
 from container_images.store_cleaning import open_to_owner, size_of
 
 _NAME = "image"
@@ -34,6 +34,7 @@ class ImageBringer:
         authentication: Descriptor of the file with credentials.
         environment: Variables of the programs.
         say: Tells the user how far it is.
+        hints: Next steps for words of a failed program. Default: those of a user.
         check_room: Called with the bytes that are still to be written at least, and every 10 s with 0. It raises
             ImageError to end the bringing. Default: nothing is checked.
 
@@ -46,12 +47,14 @@ class ImageBringer:
         environment: Mapping[str, str],
         say: Callable[[str], None],
         *,
+        hints: Mapping[str, str] = USER_HINTS,
         check_room: Callable[[int], None] = _no_check,
     ) -> None:
         self._image = image
         self._authentication = authentication
         self._environment = environment
         self._say = say
+        self._hints = hints
         self._check_room = check_room
         self.least_bytes = 0
         """Bytes of the layers, which are compressed; 0 if they are not known."""
@@ -94,6 +97,7 @@ class ImageBringer:
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             self._environment,
             progress=lambda: self._go_on(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
+            hints=self._hints,
         )
         self._say("opens its files to their owner")
         open_to_owner(root)
@@ -121,7 +125,7 @@ class ImageBringer:
         # Users' own images count as good as the registry's: whoever runs one runs it as the own user.
         own = ["skopeo", "--insecure-policy", *(["--tmpdir", str(temporary)] if temporary else []), verb]
         credentials = ["--authfile", f"/proc/self/fd/{self._authentication}"]
-        return run_program([*own, *credentials, *arguments], self._environment, progress=progress)
+        return run_program([*own, *credentials, *arguments], self._environment, progress=progress, hints=self._hints)
 
 
 def keep_whole_blobs(layout: Path) -> None:

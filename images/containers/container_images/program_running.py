@@ -19,15 +19,27 @@ _UNREACHABLE = (
     r"toomanyrequests|status ?(code)?( from registry)?:? (429|5\d\d)\b"
 )
 
-_HINTS = {
+_LIMITED, _FULL, _UNKNOWN = r"toomanyrequests|\b429\b", r"no space left|quota", r"x509|certificate"
+
+USER_HINTS = {
     _REFUSED: "Is the name right, and are credentials for the registry "
     "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
-    r"toomanyrequests|\b429\b": "The registry limits pulls: wait, or log in to it.",
-    r"no space left|quota": f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
-    r"x509|certificate": "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
+    _LIMITED: "The registry limits pulls: wait, or log in to it.",
+    _FULL: f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
+    _UNKNOWN: "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
     "(containers.registries) know the registry's authority.",
 }
-"""Next steps for words of a failed program, in the order in which they count."""
+"""Next steps of a user for words of a failed program, in the order in which they count."""
+
+ADMIN_HINTS = {
+    _REFUSED: "Is the name right, and are credentials for the registry in the Secret "
+    "that containers.images_secret names?",
+    _LIMITED: "The registry limits pulls: wait, or put a login into the Secret that containers.images_secret names.",
+    _FULL: "The jail's volume is full: make it larger (jail.storage.size_gib), remove files in homes, or take images "
+    "out of containers.images.",
+    _UNKNOWN: "Neither the certificates of the workers' image nor containers.registries know the registry's authority.",
+}
+"""The same for the admin, who publishes images."""
 
 
 def run_program(
@@ -36,6 +48,7 @@ def run_program(
     *,
     progress: Callable[[], None] | None = None,
     harmless: re.Pattern[str] | None = None,
+    hints: Mapping[str, str] = USER_HINTS,
 ) -> bytes:
     """Return the output of a program.
 
@@ -45,6 +58,7 @@ def run_program(
         progress: Called every 10 s as long as it runs. What it raises kills the program.
         harmless: Lines of errors that are no failure if the program exits with a code above 0 and prints some of them,
             and no others.
+        hints: Next steps for words of a failure. Default: those of a user.
 
     Raises:
         ImageError: The program has failed.
@@ -78,20 +92,20 @@ def run_program(
             words = errors.read().decode(errors="replace")
             lines = words.strip().splitlines()
             if process.returncode < 0 or not harmless or not lines or not all(map(harmless.search, lines)):
-                raise _failure(command[0], words)
+                raise _failure(command[0], words, hints)
         output.seek(0)
         return output.read()
 
 
-def _failure(program: str, errors: str) -> ImageError:
-    words = in_words(program, errors)
+def _failure(program: str, errors: str, hints: Mapping[str, str]) -> ImageError:
+    words = in_words(program, errors, hints)
     unreachable = re.search(_UNREACHABLE, words, re.IGNORECASE) and not re.search(_REFUSED, words, re.IGNORECASE)
     return RegistryUnreachableError(words) if unreachable else ImageError(words)
 
 
-def in_words(program: str, errors: str) -> str:
+def in_words(program: str, errors: str, hints: Mapping[str, str] = USER_HINTS) -> str:
     """Return the last line of a program's errors without its log's marks, and what to do next."""
     lines = [line for line in errors.splitlines() if line.strip()] or ["it said nothing"]
     last = re.sub(r'^(FATA\[\d+\]\s*|time="[^"]*" level=\w+ msg=)', "", lines[-1]).strip().strip('"')
-    hint = next((words for pattern, words in _HINTS.items() if re.search(pattern, last, re.IGNORECASE)), "")
+    hint = next((words for pattern, words in hints.items() if re.search(pattern, last, re.IGNORECASE)), "")
     return f"{program}: {last}{'.' if hint else ''} {hint}".strip()

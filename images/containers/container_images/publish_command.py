@@ -15,6 +15,7 @@ from container_images.bringing import ImageBringer
 from container_images.image_reference import ImageError, ImageReference, RegistryUnreachableError, parse
 from container_images.image_store import ImageStore, folder_name
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.program_running import ADMIN_HINTS
 from container_images.published_images import PUBLISHED, open_to_all, read_former, read_names, write_names
 from container_images.registry_settings import in_mirrors, skopeo_home
 from container_images.store_cleaning import empty_trash, remove_images, remove_parts
@@ -102,7 +103,9 @@ class _Publisher:
         try:
             with skopeo_home(self._settings.registries) as home:
                 variables = {**self._settings.variables, **self._environment, "HOME": str(home)}
-                bringer = ImageBringer(image, authentication, variables, _say, check_room=self._check_room)
+                bringer = ImageBringer(
+                    image, authentication, variables, _say, hints=ADMIN_HINTS, check_room=self._check_room
+                )
                 digest = bringer.digest()
 
                 def bring(part: Path, new: Path) -> None:

@@ -99,9 +99,12 @@ def _in_json(path: Path, names: Sequence[str]) -> tuple[Login | None, str | None
         config: dict[str, Any] = json.loads(text)
         logins, helpers = config.get("auths") or {}, config.get("credHelpers") or {}
         for name in names:
-            if logins.get(name, {}).get("auth"):
-                base64.b64decode(logins[name]["auth"], validate=True)
-                return dict(logins[name]), None
+            login = logins.get(name, {})
+            if login.get("auth"):
+                base64.b64decode(login["auth"], validate=True)
+                return dict(login), None
+            if login.get("username") and login.get("password"):  # the kubelet's other form
+                return _login(login["username"], login["password"]), None
         helpers = dict.fromkeys(logins, config.get("credsStore")) | helpers
         return None, next((helpers[name] for name in names if name in helpers), None)
     except (ValueError, AttributeError, TypeError) as error:
@@ -124,5 +127,9 @@ def _in_netrc(path: Path, names: Sequence[str]) -> tuple[Login | None, None]:
             if "$(" in (password or "") or "`" in (password or ""):
                 message = f"{path}: the password for {name} is a command, and commands are not run. Write the password."
                 raise ImageError(message)
-            return {"auth": base64.b64encode(f"{login}:{password}".encode()).decode()}, None
+            return _login(login, password), None
     return None, None
+
+
+def _login(user: str, password: str | None) -> Login:
+    return {"auth": base64.b64encode(f"{user}:{password}".encode()).decode()}

@@ -25,6 +25,7 @@ from containers_testing.image_registry import (
 
 from container_images import import_command, program_running, publish_command, published_images
 from container_images.image_store import STORE
+from container_images.program_running import ADMIN_HINTS, USER_HINTS
 from container_images.published_images import PublishedImages, read_names, write_names
 from tests.soak import times
 
@@ -109,6 +110,18 @@ def test_an_image_that_is_not_published_is_the_users_to_pull(
 
     assert start(tmp_path, variables, image) == 1
     assert "are credentials for the registry" in capsys.readouterr().out
+
+
+def test_the_admin_hears_of_fields_of_the_spec_and_not_of_files_of_a_user(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "admin/.docker/config.json").unlink()
+
+    assert publish(tmp_path, variables, image) == 1
+    said = capsys.readouterr().out
+    assert "credentials for the registry in the Secret that containers.images_secret names?" in said
+    assert "~" not in said
+    assert list(ADMIN_HINTS) == list(USER_HINTS)
 
 
 def test_a_named_container_is_a_copy_of_the_published_image(
@@ -295,7 +308,8 @@ def test_a_volume_that_gets_full_meanwhile_is_left_as_it_was(
         publish(tmp_path, {**variables, "PATH": f"{tmp_path}/bin:{variables['PATH']}", "FULL": str(full)}, image) == 1
     )
     assert time.monotonic() - began < 50, "the program was awaited"
-    assert re.search("no space left on device|0.00 GiB free", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"no space left on device\. The jail's volume is full: make it larger|0.00 GiB free", said)
     assert list((tmp_path / "published/parts").iterdir()) == list((tmp_path / "published/images").iterdir()) == []
 
 

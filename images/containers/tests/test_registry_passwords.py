@@ -38,6 +38,14 @@ def test_the_login_of_docker_and_of_podman_counts(name: str, tmp_path: Path) -> 
     assert found(tmp_path) == SECRET
 
 
+def test_a_user_and_a_password_without_auth_count_as_for_the_kubelet(tmp_path: Path) -> None:
+    login = {"username": "alice", "password": "secret", "email": "alice@example.com"}
+    write(tmp_path, ".docker/config.json", json.dumps({"auths": {"nvcr.io": login}}))
+
+    assert found(tmp_path) == SECRET
+    assert found(tmp_path, ImageReference("docker://nvcr.io/a:1", "nvcr.io", "alice")) == SECRET
+
+
 def test_the_login_of_docker_hub_has_a_name_of_its_own(tmp_path: Path) -> None:
     write(tmp_path, ".docker/config.json", docker("https://index.docker.io/v1/"))
 
