@@ -75,7 +75,12 @@ class _Publisher:
     def _publish(self, images: Sequence[str]) -> list[str]:
         former = read_names(self._folder)
         names, problems = dict[str, str](), []
-        for image in (parse(text, Path("/")) for text in images):
+        for text in images:
+            try:
+                image = parse(text, Path("/"))
+            except ImageError as error:
+                problems.append(str(error))
+                continue
             try:
                 names[image.full_name] = self._bring(image)
             except (ImageError, OSError) as error:

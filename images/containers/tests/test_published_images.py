@@ -112,6 +112,14 @@ def test_an_image_that_is_not_published_is_the_users_to_pull(
     assert "are credentials for the registry" in capsys.readouterr().out
 
 
+def test_a_name_that_is_no_image_stops_no_other_one(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path, variables, "myImage:1x", image, "ubuntu:a:b") == 1
+    assert re.findall('^"(.*)" is no image', capsys.readouterr().out, re.MULTILINE) == ["myImage:1x", "ubuntu:a:b"]
+    assert start(tmp_path, variables, image) == 0
+
+
 def test_the_admin_hears_of_fields_of_the_spec_and_not_of_files_of_a_user(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
