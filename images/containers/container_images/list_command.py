@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ def _published(store: Path) -> Iterator[dict[str, Any]]:
     """Yield the published images, and those whose files wait for the end of a task, without a name."""
     names, former = read_names(store), read_former(store)
     for folder in _names_in(store / "images"):
+        try:
+            filled_at = (store / "images" / folder / "size").stat().st_mtime
+        except OSError:
+            continue  # it has just been removed
         digest = f"sha256:{folder.partition('.')[0]}"
         yield {
             "names": [
@@ -40,28 +45,25 @@ def _published(store: Path) -> Iterator[dict[str, Any]]:
             ],
             "digest": digest,
             "architecture": folder.partition(".")[2],
-            "size_bytes": _size(store / "images" / folder),
-            "filled_at": int((store / "images" / folder / "size").stat().st_mtime),
+            "size_bytes": _size(store, Path("images", folder)),
+            "filled_at": int(filled_at),
             "in_use": _in_use(store / "uses" / folder),
         }
 
 
 def _users(homes: Path) -> Iterator[dict[str, Any]]:
     for user in _names_in(homes):
-        store = homes / user / STORE
-        images, named = _names_in(store / "images"), _names_in(store / "named")
+        images, named = (_sizes_below(homes / user, Path(STORE, kind)) for kind in ("images", "named"))
         if images or named:
-            folders = [*(store / "images" / name for name in images), *(store / "named" / name for name in named)]
-            sizes = [_size(folder) for folder in folders]
             yield {
                 "user": user,
                 "images": len(images),
                 "named_containers": len(named),
-                "size_bytes": sum(size for size in sizes if size),
+                "size_bytes": sum(size for size in (*images, *named) if size),
             }
 
 
-def _names_in(folder: Path) -> list[str]:
+def _names_in(folder: Path | int) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in islice(entries, _MOST_NAMES))
@@ -69,9 +71,36 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
-def _size(folder: Path) -> int | None:
+def _sizes_below(home: Path, place: Path) -> list[int | None]:
+    """Return the sizes of the images in a folder of a home; None for one that has no size."""
     try:
-        descriptor = os.open(folder / "size", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with _opened(home, place) as folder:
+            names = _names_in(folder)
+    except OSError:
+        return []
+    return [_size(home, place / name) for name in names]
+
+
+@contextmanager
+def _opened(start: Path, place: Path) -> Iterator[int]:
+    """Open the folder of a place below the start. A link in the place is an error: root would follow it anywhere."""
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    folder = os.open(start, flags)
+    try:
+        for part in place.parts:
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _size(start: Path, place: Path) -> int | None:
+    """Return the bytes of an image, as its file says, or None."""
+    try:
+        with _opened(start, place) as folder:
+            descriptor = os.open("size", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
             return max(int(file.read(_SIZE_BYTES)), 0)
     except (OSError, ValueError):

@@ -69,3 +69,22 @@ def test_users_stores_are_counted_whatever_users_have_put_there(
         "published": [],
         "users": [{"user": "alice", "images": 5, "named_containers": 0, "size_bytes": 100}],
     }
+
+
+@pytest.mark.parametrize("link", [".local", ".local/share", f"{STORE}/images", f"{STORE}/images/a"])
+def test_a_link_in_place_of_a_users_folder_is_not_followed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], link: str
+) -> None:
+    place = tmp_path / "home/alice" / link
+    (tmp_path / "home/alice" / STORE / "images/a").mkdir(parents=True)
+    (tmp_path / "home/alice" / STORE / "images/a/size").write_text("100")
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+
+    assert sum(user["size_bytes"] for user in listed(tmp_path, capsys)["users"]) == 0
+
+
+def test_an_image_that_goes_while_it_is_listed_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (publish(tmp_path) / f"images/{DIGEST}.x86_64/size").unlink()
+
+    assert listed(tmp_path, capsys)["published"] == []
