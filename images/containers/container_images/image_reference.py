@@ -44,6 +44,7 @@ class ImageReference:
         registry: The host of its registry, with a port where one is given; None for a file.
         user: The user whose password the registry wants; None for any.
         version: A text that changes with a file; empty for a registry.
+        tag: A tag in front of a digest, which the name for skopeo has not; None for any other image.
 
     """
 
@@ -51,6 +52,7 @@ class ImageReference:
     registry: str | None = None
     user: str | None = None
     version: str = ""
+    tag: str | None = None
 
     @property
     def repository(self) -> str:
@@ -64,6 +66,12 @@ class ImageReference:
         if self.registry == DOCKER_HUB and name.count("/") == 1:
             return name.replace("/", "/library/")
         return name
+
+    @property
+    def full_names(self) -> list[str]:
+        """The full name, and after it the one with the tag if there are a tag and a digest."""
+        by_tag = [f"{self.full_name.partition('@')[0]}:{self.tag}"] if self.tag else []
+        return [self.full_name, *by_tag]
 
 
 def parse(text: str, directory: Path) -> ImageReference:
@@ -97,7 +105,8 @@ def _in_registry(rest: str, text: str) -> ImageReference:
         message = f'"{text}" is no image. {FORMS}'
         raise ImageError(message)
     version = f"@{image['digest']}" if image["digest"] else f":{image['tag'] or 'latest'}"
-    return ImageReference(f"docker://{registry}/{image['name']}{version}", registry, user)
+    tag = image["tag"] if image["digest"] else None
+    return ImageReference(f"docker://{registry}/{image['name']}{version}", registry, user, tag=tag)
 
 
 def version_of(status: os.stat_result) -> str:

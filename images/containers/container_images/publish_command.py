@@ -82,13 +82,19 @@ class _Publisher:
                 problems.append(str(error))
                 continue
             try:
-                names[image.full_name] = self._bring(image)
+                digest = self._bring(image)
             except (ImageError, OSError) as error:
                 problems.append(f"{image.full_name}: {error}")
                 if not isinstance(error, RegistryUnreachableError):
                     remove_parts(self._folder)  # what is pulled is of no use for the next try, and takes room
-                if image.full_name in former:
-                    names[image.full_name] = former[image.full_name]
+                names = {name: former[name] for name in image.full_names if name in former} | names
+            else:
+                found = {name: names.setdefault(name, digest) for name in image.full_names}
+                problems += [
+                    f"{name}: containers.images has it with two digests, {first} and {digest}. Remove one."
+                    for name, first in found.items()
+                    if first != digest
+                ]
             write_names(self._folder, former | names)
         write_names(self._folder, names)
         kept = {*names.values(), *chain.from_iterable(read_former(self._folder).values())}

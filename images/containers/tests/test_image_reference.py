@@ -28,6 +28,19 @@ def test_an_image_of_a_registry_is_one_of_skopeos(text: str, skopeo: str, tmp_pa
     assert parse(text, tmp_path).skopeo == skopeo
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ubuntu:24.04", ["docker.io/library/ubuntu:24.04"]),
+        (f"ubuntu@{DIGEST}", [f"docker.io/library/ubuntu@{DIGEST}"]),
+        (f"ubuntu:1@{DIGEST}", [f"docker.io/library/ubuntu@{DIGEST}", "docker.io/library/ubuntu:1"]),
+        (f"reg:5000/a/b:1@{DIGEST}", [f"reg:5000/a/b@{DIGEST}", "reg:5000/a/b:1"]),
+    ],
+)
+def test_an_image_with_a_tag_and_a_digest_has_two_names(text: str, names: list[str], tmp_path: Path) -> None:
+    assert parse(text, tmp_path).full_names == names
+
+
 def test_a_user_stands_before_the_registry(tmp_path: Path) -> None:
     image = parse("$oauthtoken@nvcr.io#nvidia/pytorch:26.09", tmp_path)
 

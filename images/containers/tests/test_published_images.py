@@ -67,10 +67,12 @@ def start(tmp_path: Path, variables: dict[str, str], image: str, *name: str, job
     return import_command.main([job, image, *name], home, tmp_path / "none", tmp_path / "published")
 
 
-def move_tag(tmp_path: Path) -> None:
-    """Give the image's tag another image."""
-    shutil.rmtree(tmp_path / "served")
+def move_tag(tmp_path: Path, *, keep: bool = False) -> None:
+    """Give the image's tag another image, and keep the former one in the registry or not."""
+    (tmp_path / "served").rename(tmp_path / "former")
     make_layout(tmp_path / "served", [layer([("it", b"new")])])
+    if keep:
+        shutil.copytree(tmp_path / "former/blobs", tmp_path / "served/blobs", dirs_exist_ok=True)
 
 
 def only_image(tmp_path: Path) -> Path:
@@ -100,6 +102,35 @@ def test_a_published_image_is_started_by_its_digest_too(
 
     assert start(tmp_path, variables, f"{image.removesuffix(':1.0')}@{digest}") == 0
     assert start(tmp_path, variables, f"{image.replace('image', 'other').removesuffix(':1.0')}@{digest}") == 1
+
+
+def test_an_image_with_a_tag_and_a_digest_is_started_by_its_tag_and_keeps_the_digest(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    (digest,) = read_names(tmp_path / "published").values()
+    repository = image.removesuffix(":1.0")
+    assert publish(tmp_path, variables, f"{image}@{digest}") == 0
+
+    assert read_names(tmp_path / "published") == {image: digest, f"{repository}@{digest}": digest}
+    for job, name in enumerate((image, f"{image}@{digest}", f"{repository}:other@{digest}")):
+        assert start(tmp_path, variables, name, job=str(job)) == 0
+
+
+@pytest.mark.parametrize("pinned_first", [True, False])
+def test_a_tag_in_the_list_with_two_digests_is_refused(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str], *, pinned_first: bool
+) -> None:
+    publish(tmp_path, variables, image)
+    (former,) = read_names(tmp_path / "published").values()
+    move_tag(tmp_path, keep=True)
+    images = [image, f"{image}@{former}"]
+
+    assert publish(tmp_path, variables, *(reversed(images) if pinned_first else images)) == 1
+    assert f"{image}: containers.images has it with two digests, sha256:" in capsys.readouterr().out
+    names = read_names(tmp_path / "published")
+    assert (names[image] == former) is pinned_first
+    assert names[f"{image.removesuffix(':1.0')}@{former}"] == former
 
 
 def test_an_image_that_is_not_published_is_the_users_to_pull(
