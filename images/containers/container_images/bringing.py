@@ -18,9 +18,6 @@ _NAME = "image"
 _RETRIES = 3
 _MIB = 1024 * 1024
 
-_UNPACKED_TIMES = 2
-"""Size of an image's files, as a multiple of its compressed layers: most have more."""
-
 
 def _no_check(_wanted: int) -> None:
     pass
@@ -82,7 +79,8 @@ class ImageBringer:
         layout, root = part / "oci", new / "rootfs"
         (part / "tmp").mkdir(mode=0o700, exist_ok=True)
         keep_whole_blobs(layout)
-        self._check_room(max((1 + _UNPACKED_TIMES) * self.least_bytes - size_of(layout), 0))
+        # Files are as large as the compressed layers, or larger.
+        self._check_room(max(2 * self.least_bytes - size_of(layout), 0))
         of_all = f" of {self.least_bytes / _MIB:.0f} MiB" if self.least_bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
         self._skopeo(
@@ -91,7 +89,7 @@ class ImageBringer:
             temporary=part / "tmp",
             progress=lambda: self._go_on(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
         )
-        self._check_room(_UNPACKED_TIMES * size_of(layout))
+        self._check_room(size_of(layout))
         self._say("unpacks it")
         run_program(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],

@@ -141,8 +141,8 @@ class _Publisher:
         reserve = min(_RESERVE_BYTES, size // _RESERVE_DIVISOR)
         if size and free < wanted + reserve:  # some file systems don't say
             message = (
-                f"the jail's volume has {free / _GIB:.2f} GiB free. {wanted / _GIB:.2f} GiB are still needed, and "
-                f"{reserve / _GIB:.2f} GiB stay free for the homes. Make the volume larger (jail.storage.size_gib), "
-                "remove files in homes, or take images out of containers.images."
+                f"the jail's volume has {free / _GIB:.2f} GiB free, and needs {(wanted + reserve) / _GIB:.2f} GiB, of "
+                f"which {reserve / _GIB:.2f} GiB stay free for the homes. Make the volume larger "
+                "(jail.storage.size_gib), remove files in homes, or take images out of containers.images."
             )
             raise ImageError(message)
