@@ -88,7 +88,7 @@ class SmallWorld(Objects):
 
         patch.setattr(LiveProvider, "kube", kube)
         patch.setattr(LiveProvider, "recent", kube)
-        for module in ("tree_populated", "active_tree", "config_files", "database_account"):
+        for module in ("tree_populated", "active_tree", "config_files", "database_account", "images_published"):
             patch.setattr(f"soperator_pulumi.lifecycle.{module}.MachineClock", lambda: self.clock)
 
     def add_pod(self, name: str, component: str, state: str = "running", node_set: str | None = None) -> Json:

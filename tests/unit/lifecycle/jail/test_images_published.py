@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.errors import ImagesError
 from soperator_pulumi.lifecycle.images_published import ImagesPublishedProvider
-from tests.fakes.jail import JailWorld, Run
+from tests.fakes.jail import REFUSED, JailWorld, Run
 from tests.fakes.objects import NAMESPACE, SELECTOR
 
 JOB = "container-images"
@@ -31,7 +31,7 @@ def publishes(world: JailWorld, *runs: Run) -> None:
 def test_images_that_are_missing_are_told_and_the_next_run_starts_the_job_again(
     world: JailWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publishes(world, Run(1, message="a:1: skopeo: denied"), Run(0, "a:1 is published as sha256:1"))
+    publishes(world, Run(REFUSED, message="a:1: skopeo: denied"), Run(0, "a:1 is published as sha256:1"))
     with pytest.raises(ImagesError, match=r"not all of containers\.images are there: a:1: skopeo: denied"):
         ImagesPublishedProvider().create(dict(WANTED))
 
