@@ -18,7 +18,7 @@ _FEW = 3
 """Files of quick tests that end before other processes have started."""
 
 _AS_MANY_AS_CORES = ("-n", "auto", "--dist", "loadfile")
-_TWO = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
+_THREE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
 """As `make test` has it: two clusters at a time fill a machine of two cores."""
 
 
@@ -48,7 +48,7 @@ class PytestRun:
     def command(self) -> list[str]:
         """Words of the run."""
         in_one_process = self.tier not in ON_KUBERNETES and len(self.files) <= _FEW
-        workers = () if in_one_process else _TWO if self.tier in ON_KUBERNETES else _AS_MANY_AS_CORES
+        workers = () if in_one_process else _THREE if self.tier in ON_KUBERNETES else _AS_MANY_AS_CORES
         return [sys.executable, "-m", "pytest", *workers, *self.files]
 
 
