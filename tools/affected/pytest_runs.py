@@ -19,7 +19,7 @@ _FEW = 3
 
 _AS_MANY_AS_CORES = ("-n", "auto", "--dist", "loadfile")
 _THREE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
-"""As `make test` has it: two clusters at a time fill a machine of two cores."""
+"""As `make test` has it: tests of clusters wait for most of their time."""
 
 
 class Step(NamedTuple):
