@@ -28,7 +28,7 @@ def terminal(name: str, text: str) -> str:
     command, *output = text.splitlines()
     width = max(map(len, text.splitlines()), default=0)
     screen = Console(record=True, width=width + 1, file=io.StringIO(), color_system=None)
-    screen.print(Text(f"{command}", style="bold green"))
+    screen.print(Text(command, style="bold green"))
     for line in output:
         screen.print(Text(line, style="yellow" if re.search(r"\bLeaving:|^ +\S+ s +\w+-\d+  ", line) else ""))
     return screen.export_svg(title=name, theme=MONOKAI, code_format=_OWN_FONTS, unique_id=name)

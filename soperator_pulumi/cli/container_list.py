@@ -12,10 +12,10 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.pods import find_pods
 from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.render import layout
 
 _WORKERS = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
-_CONTAINER = "slurmd"
 _GIB = 1024**3
 _DAY = 86_400
 _IN_USE = {True: "in use", False: "not in use", None: "use unknown"}
@@ -65,13 +65,13 @@ def text(found: Mapping[str, Any], now: float) -> Iterator[str]:
 
 def _listed(kube: Kube, namespace: str) -> dict[str, Any]:
     """Ask a worker, whose container has the store and the homes."""
-    running = [pod for pod in find_pods(kube, namespace, _WORKERS) if pod.runs(_CONTAINER)]
+    running = [pod for pod in find_pods(kube, namespace, _WORKERS) if pod.runs(WORKER_CONTAINER)]
     if not running:
         raise SoperatorError(
             f"containers: no worker pod runs in the namespace {namespace}, and only workers see the images. Wait until "
             "one runs, or look at another namespace with -n."
         )
-    answer = kube.transport(namespace, running[0].name, _CONTAINER).run([layout.LIST_IMAGES])
+    answer = kube.transport(namespace, running[0].name, WORKER_CONTAINER).run([layout.LIST_IMAGES])
     if answer.returncode != 0:
         raise SoperatorError(
             f"containers: the pod {running[0].name} did not list images: {answer.message}. If its image is older than "

@@ -1,19 +1,14 @@
 """Images of containers that are filled beforehand for everybody: a Job that fills their store on the jail's volume."""
 
 import pulumi
-from pulumi_kubernetes.batch.v1 import (
-    Job,
-    JobSpecArgs,
-    PodFailurePolicyArgs,
-    PodFailurePolicyOnPodConditionsPatternArgs,
-    PodFailurePolicyRuleArgs,
-)
-from pulumi_kubernetes.core.v1 import ContainerArgs, EnvVarArgs, PodTemplateSpecArgs
+from pulumi_kubernetes.batch.v1 import Job, JobSpecArgs
+from pulumi_kubernetes.core.v1 import ContainerArgs, EnvVarArgs
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import HEALTH_CONFIG_MAP, INIT, hardened, requirements
+from soperator_pulumi.cluster.jail_pods import filling_job
 from soperator_pulumi.cluster.mounts import Mount
-from soperator_pulumi.cluster.pod_template import Parts, pod_metadata, pod_spec
+from soperator_pulumi.cluster.pod_template import Parts
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.lifecycle import ImagesPublished
 from soperator_pulumi.render import layout
@@ -30,7 +25,7 @@ _ATTEMPTS = 3
 class ContainerImages(pulumi.ComponentResource):
     """The Job that fills the store of images for everybody, and removes from it what the spec has no longer.
 
-    The Job is made anew when the list changes, or the image of the workers: it looks all tags up again.
+    The Job is recreated when the list changes, or the image of the workers: it looks all tags up again.
     """
 
     job: Job
@@ -106,23 +101,7 @@ def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
         termination_message_policy="FallbackToLogsOnError",
         volume_mounts=[place.in_container() for place in places],
     )
-    disrupted = PodFailurePolicyOnPodConditionsPatternArgs(type="DisruptionTarget", status="True")
-    return JobSpecArgs(
-        backoff_limit=_ATTEMPTS,
-        pod_failure_policy=PodFailurePolicyArgs(
-            rules=[PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted])]
-        ),
-        template=PodTemplateSpecArgs(
-            metadata=pod_metadata(scope, CONTAINER_IMAGES),
-            spec=pod_spec(
-                spec,
-                spec.jail.populate,
-                containers=[main],
-                mounts=places,
-                restart_policy="Never",  # a failure policy needs it
-            ),
-        ),
-    )
+    return filling_job(scope, spec, CONTAINER_IMAGES, main, places=places, attempts=_ATTEMPTS)
 
 
 def _mounts(parts: Parts, containers: ContainersSpec) -> list[Mount]:

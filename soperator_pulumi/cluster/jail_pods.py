@@ -54,16 +54,48 @@ _COPY = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
 def populate_job(scope: Scope, spec: ClusterSpec, claim: Claim) -> JobSpecArgs:
     """Return the Job that fills the tree of `spec.jail.source`. Each attempt continues the last one."""
     main, before, places = _containers(spec, claim)
+    refused = PodFailurePolicyOnExitCodesRequirementArgs(container_name=_CONTAINER, operator="In", values=[_REFUSED])
+    final = PodFailurePolicyRuleArgs(action="FailJob", on_exit_codes=refused)
+    return filling_job(
+        scope, spec, POPULATE, main, places=places, attempts=_ATTEMPTS, rules=[final], init_containers=before
+    )
+
+
+def filling_job(
+    scope: Scope,
+    spec: ClusterSpec,
+    component: str,
+    container: ContainerArgs,
+    *,
+    places: Sequence[Mount],
+    attempts: int,
+    rules: Sequence[PodFailurePolicyRuleArgs] = (),
+    init_containers: Sequence[ContainerArgs] = (),
+) -> JobSpecArgs:
+    """Return a Job that fills the jail's volume, placed as `spec.jail.populate` says.
+
+    Args:
+        scope: Scope of the cluster's children.
+        spec: The cluster.
+        component: Component label of its pods.
+        container: Container that does the work.
+        places: Mounts of all containers.
+        attempts: Attempts after the first. A pod that is evicted, or drained with its machine, is none of them.
+        rules: Rules of the pods' failure policy that come first. Default: none.
+        init_containers: Containers that run before. Default: none.
+    """
+    disrupted = PodFailurePolicyOnPodConditionsPatternArgs(type="DisruptionTarget", status="True")
+    ignored = PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted])
     return JobSpecArgs(
-        backoff_limit=_ATTEMPTS,
-        pod_failure_policy=PodFailurePolicyArgs(rules=_failure_rules()),
+        backoff_limit=attempts,
+        pod_failure_policy=PodFailurePolicyArgs(rules=[*rules, ignored]),
         template=PodTemplateSpecArgs(
-            metadata=pod_metadata(scope, POPULATE),
+            metadata=pod_metadata(scope, component),
             spec=pod_spec(
                 spec,
                 spec.jail.populate,
-                containers=[main],
-                init_containers=before,
+                containers=[container],
+                init_containers=init_containers,
                 mounts=places,
                 restart_policy="Never",  # a failure policy needs it
             ),
@@ -114,16 +146,6 @@ def _arguments(spec: ClusterSpec, source: Sequence[pulumi.Input[str]]) -> list[p
         *source,
         *(["--limit-mib-per-second", str(limit)] if limit is not None else []),
         *(word for name, why in sorted(spec.jail.storage.accept.items()) for word in ("--accept", f"{name}={why}")),
-    ]
-
-
-def _failure_rules() -> list[PodFailurePolicyRuleArgs]:
-    refused = PodFailurePolicyOnExitCodesRequirementArgs(container_name=_CONTAINER, operator="In", values=[_REFUSED])
-    disrupted = PodFailurePolicyOnPodConditionsPatternArgs(type="DisruptionTarget", status="True")
-    return [
-        PodFailurePolicyRuleArgs(action="FailJob", on_exit_codes=refused),
-        # An eviction, or a drain of the machine, is no fault of the source.
-        PodFailurePolicyRuleArgs(action="Ignore", on_pod_conditions=[disrupted]),
     ]
 
 

@@ -51,7 +51,7 @@ class ImagesPublishedProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end. A Job that failed before is recreated: the user may have fixed the cause."""
+        """Follow the Job to its end."""
         inputs = ImagesPublishedInputs.model_validate(props)
         job = JobFollower(
             self.kube(props),
@@ -64,11 +64,7 @@ class ImagesPublishedProvider(LiveProvider):
             stuck_seconds=inputs.timeout_seconds,
             advice="If no machine has room for it, lower jail.populate.pod_resources.",
         )
-        found = job.look()
-        if found.failure:
-            report(f"images: recreates the Job {inputs.job}, which failed before")
-            job.recreate(found)
-        outcome = job.end()
+        outcome = job.end_afresh()
         if outcome.failure:
             raise ImagesError(
                 f"images: not all of containers.images are there: {outcome.failure}\n"

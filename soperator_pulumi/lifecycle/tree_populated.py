@@ -50,7 +50,7 @@ class TreePopulatedProvider(LiveProvider):
         return UpdateResult({**news})
 
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end. A Job that failed before is recreated: the user may have fixed the cause."""
+        """Follow the Job to its end."""
         inputs = TreePopulatedInputs.model_validate(props)
         job = JobFollower(
             self.kube(props),
@@ -64,11 +64,7 @@ class TreePopulatedProvider(LiveProvider):
             advice="If machines or images take longer, raise ready_timeout_seconds; if no machine has room for "
             "it, lower jail.populate.pod_resources.",
         )
-        found = job.look()
-        if found.failure:
-            report(f"jail: recreates the Job {inputs.job}, which failed before")
-            job.recreate(found)
-        outcome = job.end()
+        outcome = job.end_afresh()
         if outcome.failure:
             raise JailError(
                 f"jail: the tree {inputs.tree} was not filled from {inputs.source}: {outcome.failure}\n"

@@ -175,6 +175,18 @@ class JobFollower:
             pause = min(pause * 1.1, _LONGEST_PAUSE_SECONDS)
         raise progress.no_progress()
 
+    def end_afresh(self) -> Outcome:
+        """Wait as `end` does, but recreate a Job that failed before: the user may have fixed the cause.
+
+        Raises:
+            NotReadyError: as from `end` and `recreate`.
+        """
+        found = self.look()
+        if found.failure:
+            self.show(f"recreates the Job {self.name}, which failed before")
+            self.recreate(found)
+        return self.end()
+
     def look(self) -> BatchJob:
         """Return the Job as it is now.
 
