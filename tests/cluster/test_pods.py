@@ -108,8 +108,8 @@ def test_pods_whose_sandboxes_were_killed_come_back_in_place(slurm: Slurm) -> No
 @pytest.mark.soak
 def test_an_idle_worker_starts_few_processes(slurm: Slurm) -> None:
     """Processes and threads: those of ten programs, and of the call that asks. Jobs feel them."""
-    newcomer = "pgrep -f '[p]ut_into_service' || true"
-    wait_until(lambda: not slurm.exec("cpu-0", "slurmd", "sh", "-c", newcomer), what="nothing is left of the start")
+    starting = "pgrep -f '[p]ut_into_service' || true"
+    wait_until(lambda: not slurm.exec("cpu-0", "slurmd", "sh", "-c", starting), what="nothing is left of the start")
 
     def started() -> int:
         """Return the number of processes that the containers have had: their last ids (/proc/loadavg in proc(5))."""

@@ -242,6 +242,14 @@ def test_a_job_whose_image_has_gone_starts_the_one_that_has_its_name_and_says_so
     assert said.splitlines()[-1] == f"image={only_image(tmp_path)}"
 
 
+def publish_both(tmp_path: Path, variables: dict[str, str], image: str) -> None:
+    """Publish an image, and the one to which its tag moves: the former stays for now."""
+    publish(tmp_path, variables, image)
+    move_tag(tmp_path)
+    publish(tmp_path, variables, image)
+    assert len(list((tmp_path / "published/images").iterdir())) == 2
+
+
 def test_a_former_image_goes_with_the_first_fill_after_its_time(
     tmp_path: Path,
     variables: dict[str, str],
@@ -249,10 +257,7 @@ def test_a_former_image_goes_with_the_first_fill_after_its_time(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    publish(tmp_path, variables, image)
-    move_tag(tmp_path)
-    publish(tmp_path, variables, image)
-    assert len(list((tmp_path / "published/images").iterdir())) == 2
+    publish_both(tmp_path, variables, image)
     monkeypatch.setattr(published_images, "FORMER_SECONDS", 0)
 
     publish(tmp_path, variables, image)
@@ -262,10 +267,7 @@ def test_a_former_image_goes_with_the_first_fill_after_its_time(
 def test_a_name_that_left_the_list_takes_its_former_images_along(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    publish(tmp_path, variables, image)
-    move_tag(tmp_path)
-    publish(tmp_path, variables, image)
-    assert len(list((tmp_path / "published/images").iterdir())) == 2
+    publish_both(tmp_path, variables, image)
 
     publish(tmp_path, variables)
     assert list((tmp_path / "published/images").iterdir()) == []
