@@ -79,6 +79,20 @@ def test_pods_of_a_cluster_have_the_powerful_capabilities_that_their_part_needs(
     assert paths(PRIVILEGED_PODS, below(part, pods)) == found
 
 
+# Kubernetes' baseline forbids all but those that runtimes give. These reach the machine or other pods.
+@pytest.mark.parametrize(
+    "capability",
+    [
+        *("BPF", "CHECKPOINT_RESTORE", "DAC_READ_SEARCH", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "PERFMON"),
+        *("SYS_ADMIN", "SYS_BOOT", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "SYS_TIME", "SYSLOG"),
+    ],
+)
+def test_a_capability_that_reaches_the_machine_or_other_pods_needs_a_reason(capability: str) -> None:
+    pods = as_stateful_set(a_pod(with_capabilities(capability)))
+    assert paths(PRIVILEGED_PODS, pods) == [ADDED]
+    assert paths(PRIVILEGED_PODS, pods, capabilities={capability: "a reason"}) == []
+
+
 def test_a_stranger_s_pod_is_not_taken_for_ours_by_a_label_or_by_its_parent() -> None:
     pods = as_stateful_set(a_pod(with_capabilities("SYS_ADMIN"), labels=OURS))
     named_as_the_part = below("NodeSet", pods)

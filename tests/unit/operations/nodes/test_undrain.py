@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from soperator_pulumi.errors import DrainError
-from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.transport import Answer
-from tests.unit.operations.nodes.bench import NAMES, Bench, a_policy, lost, ours
+from tests.unit.operations.nodes.bench import NAMES, OWNER, Bench, a_policy, leaving, lost, ours
 
 
 def test_nodes_that_are_not_free_in_time_are_all_back_in_service(bench: Bench) -> None:
@@ -101,3 +101,13 @@ def test_a_node_gets_back_the_reason_that_it_had_before(bench: Bench) -> None:
     with pytest.raises(DrainError):
         bench.free("gpu-3", policy=a_policy(timeout="60s"))
     assert bench.world.slurm.nodes["gpu-3"].reason == "watch the fan"
+
+
+def test_a_drain_with_another_purpose_keeps_the_reason_that_the_node_had_before(bench: Bench) -> None:
+    node = bench.world.slurm.nodes["gpu-3"]
+    node.reason = "fan was replaced"
+    bench.draining().free([leaving("gpu-3", policy=a_policy(wait=False))], Operation.SCALE_DOWN)
+    bench.draining().mark(["gpu-3"], bench.draining().nodes(), Operation.REPLACEMENT)
+    marker = Marker.read(bench.reasons()["gpu-3"], OWNER)
+    assert marker is not None
+    assert (marker.operation, marker.before) == (Operation.REPLACEMENT, "fan was replaced")
