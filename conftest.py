@@ -5,7 +5,7 @@ import gc
 gc.disable()  # in imports, of which collections take a third
 
 import pytest  # noqa: E402 - as above
-from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 from tests.soak import SOAK, times  # noqa: E402
 
@@ -14,6 +14,8 @@ settings.register_profile(
     max_examples=times(25, 1000),
     # Both go by the clock on the wall: on a busy machine they fail tests that are right.
     deadline=None,
+    # Without the phase that explains a failure: it runs the test for minutes after the smallest input is known.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("project")

@@ -35,7 +35,7 @@ def namespace_requirements(spec: PlatformSpec) -> Iterator[Requirement]:
     """
     for name in PRIVILEGED_PARTS:
         part = spec.part(name)
-        if part is None or part.exists or part.create_namespace:
+        if part is None or part.create_namespace:  # which those that exist cannot change
             continue
         namespace = part.namespace or CHART_OF_PART[name].namespace
         if namespace == "kube-system":
