@@ -63,6 +63,7 @@ def long_settings(spec: ClusterSpec, name: LongCheck, check: LongCheckSpec) -> d
         "uid": layout.HEALTH_UID,
         "folder": layout.HEALTH_FOLDER,
         "arguments": {**defaults.arguments, **check.arguments},
+        **({"image": check.image} if check.image else {}),
     }
 
 

@@ -812,6 +812,9 @@ class LongCheckArgs(TypedDict, total=False):
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: str
     """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
+    image: str
+    """Image of `containers.images` in which the jobs run, with the check's program on its PATH. Default: the jail,
+    which needs the program."""
     arguments: Mapping[str, float]
     """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 

@@ -204,6 +204,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     if known(spec.health) and known(spec.health.long_checks):
         checks = spec.health.long_checks
         yield from long_checks.long_problems(checks, has_accounting=spec.accounting is not None)
+        yield from long_checks.image_problems(checks, spec.containers)
         if known(spec.health.verify_new_nodes):
             verify = spec.health.verify_new_nodes
             yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)

@@ -16,6 +16,8 @@ from pydantic import Field, StrictBool
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.gpus import GpusSpec
 from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule, of_board
+from soperator_pulumi.spec.images import ImageReference
+from soperator_pulumi.spec.job_containers import ContainersSpec, full_name
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import ObjectName, SlurmName
@@ -37,16 +39,20 @@ class LongCheck(StrEnum):
     STORAGE_BANDWIDTH = "storage_bandwidth"
     """A file on the volume of the homes: the lower bandwidth of writing and reading, and changed words."""
     TCP_BANDWIDTH = "tcp_bandwidth"
-    """TCP between pairs of nodes, with the jail's iperf3."""
+    """TCP between pairs of nodes, with iperf3."""
     RDMA_BANDWIDTH = "rdma_bandwidth"
-    """RDMA between pairs of nodes, over the first RDMA device of a node, with the jail's ib_write_bw."""
+    """RDMA between pairs of nodes, over the first RDMA device of a node, with ib_write_bw."""
     NCCL_BANDWIDTH = "nccl_bandwidth"
-    """All-reduce over all GPUs of a node, with the jail's all_reduce_perf: bus bandwidth, and wrong values. The limits
+    """All-reduce over all GPUs of a node, with all_reduce_perf: bus bandwidth, and wrong values. The limits
     are those of boards with eight GPUs (HGX)."""
     NCCL_PAIRS = "nccl_pairs"
     """The same over pairs of nodes."""
     GPU_DIAGNOSTICS = "gpu_diagnostics"
-    """Tests of the GPUs' memory, load and links, with the jail's `dcgmi diag`."""
+    """Tests of the GPUs' memory, load and links, with `dcgmi diag`."""
+
+
+_OWN_PROGRAMS = {"ring", "memory", "storage"}
+"""Programs of this project, at a path that every jail shows."""
 
 
 class LongNeeds(StrEnum):
@@ -190,6 +196,9 @@ class LongCheckSpec(Model):
     """QoS of the jobs, such as one that others preempt. It must exist in the accounting database."""
     reservation: ObjectName | None = None
     """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
+    image: ImageReference | None = None
+    """Image of `containers.images` in which the jobs run, with the check's program on its PATH. Default: the jail,
+    which needs the program."""
     arguments: dict[str, Annotated[float, number(0, 1_000_000, what="a number,")]] = Field(default_factory=dict)
     """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 
@@ -221,6 +230,25 @@ def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: 
             if argument not in defaults.arguments:
                 allowed = ", ".join(defaults.arguments)
                 yield Problem(f"{path}.arguments.{argument}", f"is not an argument of the check. Allowed: {allowed}.")
+
+
+def image_problems(checks: Mapping[LongCheck, LongCheckSpec], containers: ContainersSpec | None) -> Iterator[Problem]:
+    """Yield images of checks that would have to be pulled, in the time of a job, or whose program is in every jail."""
+    if not known(containers) or (containers is not None and not known(containers.images)):
+        return
+    published = [full_name(image) for image in (containers.images if containers else ()) if known(image)]
+    for name, check in checks.items():
+        if not known(check) or not known(check.image) or check.image is None:
+            continue
+        path = f"health.long_checks.{name}.image"
+        if LONG_DEFAULTS[name].program in _OWN_PROGRAMS:
+            yield Problem(path, "has no effect: the program comes with the workers. Remove it.")
+        elif full_name(check.image) not in published:
+            yield Problem(
+                path,
+                f'got "{check.image}", which is not in containers.images. Add it there: a pull would take the time of '
+                "the check's job.",
+            )
 
 
 def applies(check: LongCheck, node_set: NodeSetSpec) -> bool:

@@ -1,6 +1,7 @@
 """Images for everybody: the Job that fills their store, starts from it, and what users cannot do to it."""
 
 import base64
+import copy
 import json
 import secrets
 import shlex
@@ -15,6 +16,7 @@ import pytest
 from containers_testing.image_registry import layer, make_layout, running, special
 
 from tests.cluster import busybox
+from tests.cluster.long_check_runs import events, run_of
 from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -24,8 +26,16 @@ pytestmark = pytest.mark.cluster
 STORE = "/var/lib/soperator/images"
 SMALL = "-n1 --overcommit --mem=1"
 SECRET = "registry"
+NEVER = "0 0 1 1 *"
+"""Schedule of checks that only a test starts."""
 
-LINKS = ("sh", "ls", "cat", "id", "whoami", "touch", "rm", "chmod", "stat", "sleep")
+IPERF3 = b"""#!/bin/sh
+case "$*" in *-s*) exec sleep 60;; esac
+echo '{"end": {"sum_received": {"bits_per_second": 5e9}}}'
+"""
+"""Stand-in of a program of the long checks, which is in no jail of the tests."""
+
+LINKS = ("sh", "timeout", "date", "ls", "cat", "id", "whoami", "touch", "rm", "chmod", "stat", "sleep")
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,7 @@ def image(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
     address = kubernetes.run("get", "nodes", "-o", "jsonpath={.items[0].status.addresses[0].address}")
     members: list[tarfile.TarInfo | tuple[str, bytes]] = [
         ("bin/busybox", busybox.program()),
+        ("bin/iperf3", IPERF3),
         ("etc/passwd", b"root:x:0:0::/root:/bin/sh\n"),
         special("root", b"5", mode=0o700),
         *(special(f"bin/{name}", b"2", "busybox") for name in LINKS),
@@ -78,6 +89,7 @@ def publishing(
         name=unique("images"),
         node_sets=[a_node_set("cpu", replicas=2)],
         containers={"writes_mib": 64, "registries": [{"host": host, "authority": image.authority}]},
+        health={"enabled": False, "long_checks": {"memory_bandwidth": {"schedule": NEVER}}},
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)
     try:
@@ -94,6 +106,8 @@ def publishing(
             },
         )
         slurm.cluster["containers"] |= {"images": [image.name], "images_secret": SECRET}
+        check = {"image": image.name, "schedule": NEVER, "every": "1s", "limit": 1}
+        slurm.cluster["health"]["long_checks"]["tcp_bandwidth"] = check
         slurm.up()
         assert worker_uids(slurm) == before, "an image for everybody has recreated workers"
         yield slurm
@@ -137,6 +151,15 @@ def test_what_a_task_changes_is_its_own(publishing: Slurm, image: ServedImage) -
     assert "/new: No such file" in said
 
 
+def test_a_long_check_runs_its_program_in_the_image(publishing: Slurm) -> None:
+    run = run_of(publishing, "tcp_bandwidth", "in-image")
+
+    assert run.succeeded, run.log
+    measured = [event for event in events(run) if event["event"] == "measured"]
+    assert [event["result"] for event in measured] == ["passed"], run.log
+    assert measured[0]["nodes"] == ["cpu-0", "cpu-1"]
+
+
 @pytest.mark.parametrize(
     "attempt",
     [
@@ -165,7 +188,9 @@ def test_an_image_that_left_the_spec_stays_while_a_task_runs_in_it_and_goes_with
     job = int(publishing.ssh(f"sbatch --parsable {options} --wrap {shlex.quote(script)}").stdout)
     wait_until(lambda: "begun" in in_store(publishing, "ls /tmp"), what="the job runs in its image")
     held = in_store(publishing, "ls images")
+    kept = copy.deepcopy(publishing.cluster)
     publishing.cluster["containers"]["images"] = []
+    del publishing.cluster["health"]["long_checks"]["tcp_bandwidth"]
     try:
         publishing.up()
         assert in_store(publishing, "ls images") == held != ""
@@ -175,6 +200,6 @@ def test_an_image_that_left_the_spec_stays_while_a_task_runs_in_it_and_goes_with
         assert "root:x:0:0" in publishing.ssh("cat ~/out").stdout
     finally:
         image.move_tag()
-        publishing.cluster["containers"]["images"] = [image.name]
+        publishing.cluster = kept
         publishing.up()
     assert not {*held.split()} & {*in_store(publishing, "ls images").split()}

@@ -1,5 +1,6 @@
 """Images for everybody: filled by the real skopeo and umoci from a registry, and started without asking it."""
 
+import errno
 import fcntl
 import os
 import re
@@ -94,6 +95,24 @@ def test_a_published_image_is_started_by_who_may_not_pull_it_and_is_not_brought(
     assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
     assert (only_image(tmp_path) / "rootfs/it").read_text() == "x"
     assert list((tmp_path / "home" / STORE / "images").iterdir()) == []
+
+
+def test_a_user_who_cannot_write_in_the_home_starts_published_images_alone(
+    tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish(tmp_path, variables, image)
+    capsys.readouterr()
+
+    def closed(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/home/soperator-health/.local")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_command, "ImageStore", closed)  # tests may run as root, whom no mode stops
+        assert start(tmp_path, variables, image) == 0
+        assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
+        assert start(tmp_path, variables, image.replace("image", "other")) == 1
+        assert start(tmp_path, variables, image, "tools") == 1
+    assert capsys.readouterr().out == "/home/soperator-health/.local: Permission denied\n" * 2
 
 
 def test_a_published_image_is_started_by_its_digest_too(

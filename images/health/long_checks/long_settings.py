@@ -62,6 +62,8 @@ class LongSettings(NamedTuple):
     """Folder of jobs' outputs and of reports, at the same path in this pod and in the jail."""
     arguments: Mapping[str, float]
     """Sizes and times of the program."""
+    image: str = ""
+    """Published image of a container for the jobs. Empty: they run in the jail."""
 
 
 def parse_long(text: str) -> LongSettings:

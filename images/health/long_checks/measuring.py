@@ -9,7 +9,7 @@ from typing import NamedTuple
 from long_checks.job_reading import Reading
 from long_checks.long_settings import LongSettings
 from long_checks.node_choice import node_set_of, partition_of
-from long_checks.programs import PORTS, cause, missing_program, read, script
+from long_checks.programs import PORTS, cause, has_begun, missing_program, read, script
 from long_checks.reports import Reports
 from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, SlurmNode
 
@@ -45,7 +45,7 @@ class Measured(NamedTuple):
     value: float | None = None
     job_id: int = 0
     no_program: bool = False
-    """The jail does not have the program: no node has a result until it is installed."""
+    """The jail, or the image, does not have the program: no node has a result until it does."""
     crashed: bool = False
     """The program ended with a failure of its own, and without a result."""
 
@@ -144,6 +144,7 @@ class Measuring:
             qos=settings.qos,
             reservation=reservation or settings.reservation,
             gpus=limits.gpus,
+            image=settings.image,
         )
 
     def _finish(self, group: tuple[SlurmNode, ...], job: int, margin: float) -> Measured:
@@ -152,16 +153,18 @@ class Measuring:
         state = self._wait(job)
         self.running.discard(job)
         reading = self._reading(job) if state in {"COMPLETED", "FAILED"} else None
-        if state == "TIMEOUT":
+        began = not settings.image or has_begun(self._reports.output(job))
+        if state == "TIMEOUT" and began:
             text = f"no end in {settings.time_limit_seconds:g} s, allowed an end"
             return Measured(names, passed=False, text=text, job_id=job)
         if reading is None:
             missing = missing_program(self._reports.output(job))
             if missing:
-                text = f"{missing} is not in the jail: install it (docs/long-checks.md)"
+                place = f"{settings.image}: use another image" if settings.image else "the jail: install it"
+                text = f"{missing} is not in {place} (docs/long-checks.md)"
                 return Measured(names, None, text, job_id=job, no_program=True)
             text = f"job {job} is {state or 'unknown'}: {cause(self._reports.output(job))}"
-            return Measured(names, None, text, job_id=job, crashed=state == "FAILED")
+            return Measured(names, None, text, job_id=job, crashed=began and state == "FAILED")
         limits = settings.node_sets[node_set_of(group[0], settings) or ""]
         alone = limits.alone if reading.nvls else limits.plain
         limit = alone if len(group) == 1 else limits.together

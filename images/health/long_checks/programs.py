@@ -26,7 +26,10 @@ _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
 
 
 _MISSING = "health: no program"
-"""Line of a job whose program is not in the jail."""
+"""Line of a job whose program is not in the jail, or in its image."""
+
+_BEGAN = "health: began"
+"""Line of a job before it measures. A failure before it, such as that of its container, says nothing about nodes."""
 
 
 class LongProgram(NamedTuple):
@@ -37,7 +40,7 @@ class LongProgram(NamedTuple):
     read: Callable[[str], Reading | None]
     """Reading of the output; None where it has none."""
     of_jail: str = ""
-    """Program that the jail has to have, found by its PATH. Empty: the program is ours."""
+    """Program that the jail, or the image, must have on its PATH. Empty: the program comes with the workers."""
 
 
 def _ring(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -106,6 +109,7 @@ def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float
     measures = found.script(addresses, given, folder)
     if not found.of_jail:
         return measures
+    measures = f"echo '{_BEGAN}'; {measures}"
     return f"command -v {found.of_jail} > /dev/null || {{ echo '{_MISSING} {found.of_jail}'; exit 127; }}; {measures}"
 
 
@@ -113,6 +117,11 @@ def missing_program(output: str) -> str | None:
     """Return the program that the jail has to get; None where the output names none."""
     found = re.search(rf"^{_MISSING} (\S+)$", output, re.MULTILINE)
     return found[1] if found else None
+
+
+def has_begun(output: str) -> bool:
+    """Return True if the script of a job has begun to measure."""
+    return re.search(rf"^{_BEGAN}$", output, re.MULTILINE) is not None
 
 
 def read(program: str, output: str) -> Reading | None:
@@ -158,7 +167,7 @@ def cause(output: str) -> str:
     """Return why an output has no reading, in at most 200 characters: the first line about an error, or the last."""
     if re.search(r"^# Avg bus bandwidth\s*:\s*-?nan", output, re.MULTILINE):
         return "no bandwidth: the size exceeds the GPUs' memory. Lower arguments.mib, or build nccl-tests 2.16.6"
-    lines = [line.strip() for line in output.splitlines() if line.strip(" #\t")] or ["no output"]
+    lines = [line.strip() for line in output.splitlines() if line.strip(" #\t") not in {"", _BEGAN}] or ["no output"]
     # On healthy nodes, NCCL tells of plug-ins that it failed to find, and a column of nccl-tests is `error`.
     told = (line for line in lines if "NCCL INFO" not in line and not line.startswith("#"))
     return next((line for line in told if re.search(r"fail|error", line, re.IGNORECASE)), lines[-1])[:200]

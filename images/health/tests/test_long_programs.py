@@ -13,7 +13,7 @@ import pytest
 
 from long_checks.job_reading import Reading
 from long_checks.long_settings import parse_long
-from long_checks.programs import PROGRAMS, cause, missing_program, read, script
+from long_checks.programs import PROGRAMS, cause, has_begun, missing_program, read, script
 from long_checks.slurm_calls import JobRequest, parse_job_state, parse_jobs, parse_nodes, reservation_nodes
 
 NCCL = """\
@@ -231,6 +231,7 @@ def test_a_job_names_the_program_that_the_jail_does_not_have(tmp_path: Path, pro
 
     assert ended.returncode
     assert missing_program(ended.stdout) == PROGRAMS[program].of_jail
+    assert not has_begun(ended.stdout)
     assert read(program, ended.stdout) is None
 
 
@@ -253,7 +254,12 @@ def test_a_job_runs_the_program_that_the_jail_has(tmp_path: Path) -> None:
         shell, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True, check=True
     )
 
-    assert ended.stdout == "diag -r 2 -j\n"
+    assert has_begun(ended.stdout)
+    assert ended.stdout.splitlines()[1:] == ["diag -r 2 -j"]
+
+
+def test_a_program_without_output_has_no_line_of_its_script_as_its_cause() -> None:
+    assert cause("health: began\n") == "no output"
 
 
 NODES = (

@@ -565,3 +565,50 @@ def test_a_drained_node_in_a_reservation_of_an_admin_is_left_alone(tmp_path: Pat
     world.run()
     assert world.drained() == {"cpu-0": OURS}
     assert [*world.slurm.reserved] == ["repair"]
+
+
+def in_image(tmp_path: Path) -> World:
+    return World(tmp_path, count=2, program="tcp", size=2, arguments={"seconds": 1, "streams": 4}, image="team/tools")
+
+
+def test_the_jobs_of_a_check_with_an_image_start_it(tmp_path: Path) -> None:
+    world = in_image(tmp_path)
+    world.run()
+
+    assert {request.image for request in world.slurm.jobs_of.values()} == {"team/tools"}
+    assert all("--container-image=team/tools" in request.options() for request in world.slurm.jobs_of.values())
+
+
+def test_a_program_that_the_image_does_not_have_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = in_image(tmp_path)
+    monkeypatch.setattr(Reports, "output", lambda *_: "health: no program iperf3\n")
+
+    assert world.run() == 1
+    assert world.drained() == {}
+    assert "iperf3 is not in team/tools: use another image" in world.events[0]["value"]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "TIMEOUT"])
+def test_a_container_that_does_not_start_says_nothing_about_the_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    world = in_image(tmp_path)
+    monkeypatch.setattr(world.slurm, "job_state", lambda _: state)
+    monkeypatch.setattr(Reports, "output", lambda *_: "slurmstepd: image team/tools: no such image\n")
+
+    assert world.run() == 1
+    assert world.drained() == {}
+    assert "no such image" in world.events[0]["value"]
+
+
+def test_a_program_that_hangs_in_its_container_is_the_nodes_to_answer_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = in_image(tmp_path)
+    monkeypatch.setattr(world.slurm, "job_state", lambda _: "TIMEOUT")
+    monkeypatch.setattr(Reports, "output", lambda *_: "health: began\n")
+    world.run()
+
+    assert {event["result"] for event in world.events if event["event"] == "measured"} == {"failed"}

@@ -1,5 +1,6 @@
 """Long checks in a spec: defaults, limits by GPU model, and refusals."""
 
+import re
 from typing import Any
 
 import pytest
@@ -145,6 +146,38 @@ def test_what_has_no_effect_is_refused(check: dict[str, Any], path: str, words: 
     (problem,) = problems(check)
     assert f"health.long_checks.{path}" in problem
     assert words in problem
+
+
+@pytest.mark.parametrize(
+    ("containers", "words"),
+    [
+        (None, "which is not in containers.images. Add it there"),
+        ({"images": ["registry.example.com/team/tools:2"]}, "which is not in containers.images. Add it there"),
+    ],
+)
+def test_an_image_that_jobs_would_pull_is_refused(containers: dict[str, Any] | None, words: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(words)) as caught:
+        a_cluster({"tcp_bandwidth": {"image": "registry.example.com/team/tools:1"}}, containers=containers)
+    assert "health.long_checks.tcp_bandwidth.image" in str(caught.value)
+
+
+def test_an_image_may_have_its_short_name_in_one_of_the_two_lists() -> None:
+    spec = a_cluster({"tcp_bandwidth": {"image": "team/tools"}}, containers={"images": ["docker.io/team/tools:latest"]})
+    name = LongCheck.TCP_BANDWIDTH
+
+    assert long_settings(spec, name, spec.health.long_checks[name])["image"] == "team/tools"
+
+
+def test_an_image_of_a_check_whose_program_comes_with_the_workers_is_refused() -> None:
+    (problem,) = problems({"ring_bandwidth": {"image": "registry.example.com/team/tools:1"}})
+    assert "health.long_checks.ring_bandwidth.image: has no effect" in problem
+
+
+def test_settings_without_an_image_are_those_that_older_images_of_workers_read() -> None:
+    spec = a_cluster({"tcp_bandwidth": {}})
+    name = LongCheck.TCP_BANDWIDTH
+
+    assert "image" not in long_settings(spec, name, spec.health.long_checks[name])
 
 
 def test_new_nodes_are_verified_by_the_checks_of_one_node() -> None:
