@@ -813,8 +813,8 @@ class LongCheckArgs(TypedDict, total=False):
     reservation: str
     """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
     image: str
-    """Image of `containers.images` in which the jobs run, with the check's program on its PATH. Default: the jail,
-    which needs the program."""
+    """Image of `containers.images` in which the check's program runs, from its PATH. Default: the program is the
+    jail's."""
     arguments: Mapping[str, float]
     """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 

@@ -197,8 +197,8 @@ class LongCheckSpec(Model):
     reservation: ObjectName | None = None
     """Reservation of the jobs, open to the user `soperator-health`: only its nodes are checked. Default: none."""
     image: ImageReference | None = None
-    """Image of `containers.images` in which the jobs run, with the check's program on its PATH. Default: the jail,
-    which needs the program."""
+    """Image of `containers.images` in which the check's program runs, from its PATH. Default: the program is the
+    jail's."""
     arguments: dict[str, Annotated[float, number(0, 1_000_000, what="a number,")]] = Field(default_factory=dict)
     """Sizes in MiB, times in seconds, or a level of the program, under the names of the defaults."""
 
@@ -233,10 +233,11 @@ def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: 
 
 
 def image_problems(checks: Mapping[LongCheck, LongCheckSpec], containers: ContainersSpec | None) -> Iterator[Problem]:
-    """Yield images of checks that would have to be pulled, in the time of a job, or whose program is in every jail."""
-    if not known(containers) or (containers is not None and not known(containers.images)):
+    """Yield images of checks that jobs would have to pull, or whose program comes with the workers."""
+    images = containers.images if known(containers) and containers is not None else []
+    if not known(containers, images) or not known(*images):
         return
-    published = [full_name(image) for image in (containers.images if containers else ()) if known(image)]
+    published = [full_name(image) for image in images]
     for name, check in checks.items():
         if not known(check) or not known(check.image) or check.image is None:
             continue

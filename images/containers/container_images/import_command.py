@@ -57,16 +57,15 @@ def _import(
 ) -> Path:
     job, text, name, flag = [*arguments, "", "auto"][:4]
     settings = read_settings(settings_file)
+    unique = _unique(job, environment)
     try:
         store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
-    except PermissionError:
-        # The user of the long checks cannot write in its home. Published images need no store.
-        digest = published.digest(parse(text, Path.cwd())) if text and not name else None
-        if digest is None or not (used := published.use(digest)):
+    except PermissionError:  # the home is root's, as that of the long checks' user
+        used = None if name else _published(text, settings, published)
+        if used is None:
             raise
         _leave_to_step(used[1])
         return used[0]
-    unique = _unique(job, environment)
 
     def image() -> tuple[Path, int]:
         wanted = parse(text, Path.cwd())
@@ -95,6 +94,14 @@ def _import(
         folder, lock = image()
     _leave_to_step(lock)
     return folder
+
+
+def _published(text: str, settings: ImportSettings, published: PublishedImages) -> tuple[Path, int] | None:
+    """Return a published image's folder, and the descriptor that keeps it; None if it is not published."""
+    image = parse(text, Path.cwd())
+    check_allowed(image, settings.allowed_registries)
+    digest = published.digest(image)
+    return published.use(digest) if digest else None
 
 
 def _key(image: ImageReference) -> str:

@@ -63,7 +63,7 @@ class LongSettings(NamedTuple):
     arguments: Mapping[str, float]
     """Sizes and times of the program."""
     image: str = ""
-    """Published image of a container for the jobs. Empty: they run in the jail."""
+    """Published image of a container for the program. Empty: it runs in the jail."""
 
 
 def parse_long(text: str) -> LongSettings:

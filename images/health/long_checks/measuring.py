@@ -133,7 +133,7 @@ class Measuring:
         return JobRequest(
             name=job_name(settings.check),
             nodes=tuple(addresses),
-            script=script(settings.program, addresses, {**settings.arguments, **of_job}, str(outputs)),
+            script=script(settings.program, addresses, {**settings.arguments, **of_job}, str(outputs), settings.image),
             output=f"{outputs}/%j.out",
             folder=str(outputs),
             uid=settings.uid,
@@ -144,7 +144,6 @@ class Measuring:
             qos=settings.qos,
             reservation=reservation or settings.reservation,
             gpus=limits.gpus,
-            image=settings.image,
         )
 
     def _finish(self, group: tuple[SlurmNode, ...], job: int, margin: float) -> Measured:

@@ -5,6 +5,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ _MISSING = "health: no program"
 """Line of a job whose program is not in the jail, or in its image."""
 
 _BEGAN = "health: began"
-"""Line of a job before it measures. A failure before it, such as that of its container, says nothing about nodes."""
+"""Line of a job whose containers have started: a failure before it is none of the program's."""
 
 
 class LongProgram(NamedTuple):
@@ -40,7 +41,7 @@ class LongProgram(NamedTuple):
     read: Callable[[str], Reading | None]
     """Reading of the output; None where it has none."""
     of_jail: str = ""
-    """Program that the jail, or the image, must have on its PATH. Empty: the program comes with the workers."""
+    """Program that the jail, or the image, has to have, found by its PATH. Empty: the program is ours."""
 
 
 def _ring(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -103,24 +104,39 @@ def _pair(addresses: Mapping[str, str], given: Mapping[str, float], server: str,
     return f"exec {_ON_EACH} --wait=1 sh -c '[ $SLURMD_NODENAME = {next(iter(addresses))} ] && {serves}; {repeats}'"
 
 
-def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float], folder: str) -> str:
-    """Return the batch script of a job, which names its program where the jail has none."""
+def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float], folder: str, image: str = "") -> str:
+    """Return the batch script of a job, which names its program if the jail, or the image, does not have it.
+
+    Args:
+        program: Name of the program.
+        addresses: IP addresses of the job's nodes.
+        given: Numbers for the program.
+        folder: Folder of outputs.
+        image: Image of a container for the program. Empty: it runs in the jail.
+    """
     found = PROGRAMS[program]
     measures = found.script(addresses, given, folder)
     if not found.of_jail:
         return measures
-    measures = f"echo '{_BEGAN}'; {measures}"
-    return f"command -v {found.of_jail} > /dev/null || {{ echo '{_MISSING} {found.of_jail}'; exit 127; }}; {measures}"
+    looks = f"command -v {found.of_jail} > /dev/null || {{ echo '{_MISSING} {found.of_jail}'; exit 127; }}"
+    if not image:
+        return f"{looks}; {measures}"
+    step = f"{SRUN} --container-image={shlex.quote(image)}"
+    # The first step starts the container on all nodes: a failure before it has ended is not one of the program.
+    first = f"{step} --ntasks-per-node=1 --mpi=none sh -c {shlex.quote(looks)} || exit; echo '{_BEGAN}'"
+    if SRUN in measures:
+        return f"{first}; {measures.replace(SRUN, step)}"
+    return f"{first}; exec {step} --mpi=none sh -c {shlex.quote(measures)}"
 
 
 def missing_program(output: str) -> str | None:
-    """Return the program that the jail has to get; None where the output names none."""
+    """Return the program that the jail or the image has to get; None if the output names none."""
     found = re.search(rf"^{_MISSING} (\S+)$", output, re.MULTILINE)
     return found[1] if found else None
 
 
 def has_begun(output: str) -> bool:
-    """Return True if the script of a job has begun to measure."""
+    """Return True if a job in an image has begun to measure."""
     return re.search(rf"^{_BEGAN}$", output, re.MULTILINE) is not None
 
 

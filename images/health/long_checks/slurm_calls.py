@@ -72,8 +72,6 @@ class JobRequest(NamedTuple):
     reservation: str = ""
     gpus: int = 0
     """GPUs of each node."""
-    image: str = ""
-    """Image of a container for the job. Empty: it runs in the jail."""
 
     def options(self) -> list[str]:
         """Return the options of sbatch.
@@ -92,7 +90,6 @@ class JobRequest(NamedTuple):
             *([f"--qos={self.qos}"] if self.qos else []),
             *([f"--reservation={self.reservation}"] if self.reservation else []),
             *([f"--gpus-per-node={self.gpus}"] if self.gpus else []),
-            *([f"--container-image={self.image}"] if self.image else []),
             f"--wrap={self.script}",
         ]
 

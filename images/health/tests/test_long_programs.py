@@ -7,6 +7,7 @@ and iperf3 are made from their documentation.
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -231,8 +232,53 @@ def test_a_job_names_the_program_that_the_jail_does_not_have(tmp_path: Path, pro
 
     assert ended.returncode
     assert missing_program(ended.stdout) == PROGRAMS[program].of_jail
-    assert not has_begun(ended.stdout)
     assert read(program, ended.stdout) is None
+
+
+SRUN = """#!/bin/sh
+echo "$1" >> "$0.images"
+while [ "${1#--}" != "$1" ]; do shift; done
+exec "$@"
+"""
+"""A step, on the only node of the test."""
+
+
+@pytest.fixture
+def in_image(tmp_path: Path) -> Callable[[str], "subprocess.CompletedProcess[str]"]:
+    (tmp_path / "srun").write_text(SRUN)
+    (tmp_path / "srun").chmod(0o755)
+
+    def run(program: str) -> "subprocess.CompletedProcess[str]":
+        wrapped = script(program, {"cpu-0": "10.0.0.1", "cpu-1": "10.0.0.2"}, ARGUMENTS, "/out", "team/tests:1")
+        shell = ["/bin/sh", "-c", wrapped.replace("/opt/slurm/bin/", "")]
+        path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        return subprocess.run(shell, env=path, stdout=subprocess.PIPE, text=True, check=False)
+
+    return run
+
+
+@pytest.mark.parametrize("program", [name for name, program in PROGRAMS.items() if program.of_jail])
+def test_a_job_in_an_image_names_the_program_that_the_image_does_not_have(
+    in_image: Callable[[str], "subprocess.CompletedProcess[str]"], program: str
+) -> None:
+    ended = in_image(program)
+
+    assert ended.returncode
+    assert missing_program(ended.stdout) == PROGRAMS[program].of_jail
+    assert not has_begun(ended.stdout)
+
+
+@pytest.mark.parametrize("program", ["dcgm", "nccl"])
+def test_all_steps_of_a_job_are_in_its_image(
+    tmp_path: Path, in_image: Callable[[str], "subprocess.CompletedProcess[str]"], program: str
+) -> None:
+    (tmp_path / PROGRAMS[program].of_jail).write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / PROGRAMS[program].of_jail).chmod(0o755)
+    ended = in_image(program)
+
+    assert has_begun(ended.stdout)
+    assert ended.stdout.splitlines()[-1].startswith({"dcgm": "diag -r 2 -j", "nccl": "-b 8M -e 8M -g 8"}[program])
+    assert (tmp_path / "srun.images").read_text() == "--container-image=team/tests:1\n" * 2
 
 
 def test_an_attempt_between_two_nodes_ends_before_the_limit_of_its_job_however_long_it_measures() -> None:
@@ -254,8 +300,7 @@ def test_a_job_runs_the_program_that_the_jail_has(tmp_path: Path) -> None:
         shell, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True, check=True
     )
 
-    assert has_begun(ended.stdout)
-    assert ended.stdout.splitlines()[1:] == ["diag -r 2 -j"]
+    assert ended.stdout == "diag -r 2 -j\n"
 
 
 def test_a_program_without_output_has_no_line_of_its_script_as_its_cause() -> None:
