@@ -82,6 +82,17 @@ def create_container_images(name: str, scope: Scope, parts: Parts) -> ContainerI
     )
 
 
+def published_images(parts: Parts) -> list[Mount]:
+    """Return the read-only mount of the store, also before it has an image: the first one recreates no pod."""
+    if parts.spec.containers is None:
+        return []
+    return [_store(parts, read_only=True)]
+
+
+def _store(parts: Parts, *, read_only: bool = False) -> Mount:
+    return mounts.claim("jail", parts.jail.name, layout.PUBLISHED_IMAGES, layout.IMAGES_IN_JAIL, read_only=read_only)
+
+
 def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
     spec = parts.spec
     places = _mounts(parts, containers)
@@ -106,7 +117,7 @@ def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
 
 def _mounts(parts: Parts, containers: ContainersSpec) -> list[Mount]:
     return [
-        mounts.claim("jail", parts.jail.name, layout.PUBLISHED_IMAGES, layout.IMAGES_IN_JAIL),
+        _store(parts),
         mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
         mounts.memory("tmp", layout.TEMPORARY_DIR, "64Mi"),
         *_credentials(containers),

@@ -15,6 +15,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.container_images import published_images
 from soperator_pulumi.cluster.containers import INIT, hardened, merged_users, munge_socket, requirements, users_sidecar
 from soperator_pulumi.cluster.daemon import create_daemon
 from soperator_pulumi.cluster.exporter_rights import (
@@ -93,7 +94,7 @@ def create_metrics(name: str, scope: Scope, parts: Parts) -> MetricsExporter | N
 
 
 def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> PodTemplateSpecArgs:
-    spec, reports = parts.spec, long_check_reports(parts)
+    spec, reports, images = parts.spec, long_check_reports(parts), published_images(parts)
     own = [
         munge_socket(),
         mounts.config_files(_CONFIG_MAP, "/etc/slurm"),
@@ -101,6 +102,7 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
         merged_users(),
         *([account_files()] if calls_kubernetes(metrics) else []),
         *reports,
+        *images,
     ]
     users, users_mounts = users_sidecar(spec, parts.jail.name)
     answers = HTTPGetActionArgs(path="/healthz", port=layout.METRICS_PORT)
@@ -114,6 +116,7 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
             *(["--events", layout.ACCOUNT_DIR] if metrics.events else []),
             *(["--node-conditions", layout.ACCOUNT_DIR] if metrics.node_conditions else []),
             *(["--long-checks", layout.LONG_CHECK_REPORTS] if reports else []),
+            *(["--images", layout.PUBLISHED_IMAGES] if images else []),
         ],
         ports=[ContainerPortArgs(name="metrics", container_port=layout.METRICS_PORT)],
         security_context=hardened(uid=layout.EXPORTER_UID),

@@ -16,6 +16,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster import mounts
+from soperator_pulumi.cluster.container_images import published_images
 from soperator_pulumi.cluster.containers import (
     HEALTH_CONFIG_MAP,
     INIT,
@@ -137,16 +138,8 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
 
 
 def _further_binds(parts: Parts) -> list[str]:
-    places = [layout.JOB_FILES, *(mount.path for mount in _published_images(parts))]
+    places = [layout.JOB_FILES, *(mount.path for mount in published_images(parts))]
     return [f"bind={place}:ro" for place in places]
-
-
-def _published_images(parts: Parts) -> list[Mount]:
-    """Return the mount of the images for everybody, also before there are any: the first one recreates no pod."""
-    if parts.spec.containers is None:
-        return []
-    claim = parts.jail.name
-    return [mounts.claim("jail", claim, layout.PUBLISHED_IMAGES, layout.IMAGES_IN_JAIL, read_only=True)]
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:
@@ -168,7 +161,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
         mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        *_published_images(parts),
+        *published_images(parts),
         *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR, f"{spool_mib(node_set)}Mi"),

@@ -17,6 +17,7 @@ from containers_testing.image_registry import layer, make_layout, running, speci
 
 from tests.cluster import busybox
 from tests.cluster.long_check_runs import events, run_of
+from tests.cluster.scrapes import scraped
 from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -90,6 +91,7 @@ def publishing(
         node_sets=[a_node_set("cpu", replicas=2)],
         containers={"writes_mib": 64, "registries": [{"host": host, "authority": image.authority}]},
         health={"enabled": False, "long_checks": {"memory_bandwidth": {"schedule": NEVER}}},
+        metrics={"interval": "5s"},
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)
     try:
@@ -149,6 +151,13 @@ def test_what_a_task_changes_is_its_own(publishing: Slurm, image: ServedImage) -
     said, _ = run(publishing, image.name, "cat /etc/passwd; ls /root /new 2>&1; true")
     assert "root:x:0:0" in said
     assert "/new: No such file" in said
+
+
+def test_the_exporter_has_the_size_of_the_image(publishing: Slurm, image: ServedImage) -> None:
+    size = f'slurm_container_image_bytes{{image="{image.name}"}}'
+    wait_until(lambda: size in scraped(publishing), what="the exporter has read the store")
+
+    assert scraped(publishing)[size] > len(busybox.program())
 
 
 def test_a_long_check_runs_its_program_in_the_image(publishing: Slurm) -> None:

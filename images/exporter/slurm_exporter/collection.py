@@ -11,11 +11,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from slurm_exporter import event_posts, job_rows, node_rows, scheduler_samples
 from slurm_exporter.job_samples import of_jobs
-from slurm_exporter.long_reports import LongReports
+from slurm_exporter.long_reports import of_present_nodes
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_conditions import NodeConditions
 from slurm_exporter.node_samples import of_nodes
 from slurm_exporter.samples import Samples, Unread
+from slurm_exporter.volume_reading import VolumeReading
 
 CALL_SECONDS = 25
 """Time for a call of Slurm: slurmctld answers within its MessageTimeout, or not at all."""
@@ -81,8 +82,10 @@ class Collector:
     """Events of Kubernetes by their outcome."""
     conditions: NodeConditions | None = None
     """Conditions of Kubernetes' nodes. None without them."""
-    reports: LongReports | None = None
+    reports: VolumeReading | None = None
     """Results of long checks. None where the cluster has none."""
+    images: VolumeReading | None = None
+    """Images for everybody. None where the cluster has none."""
 
     def round(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None] = print) -> None:
         """Ask Slurm for everything once."""
@@ -103,7 +106,9 @@ class Collector:
         for source in self.sources:
             samples |= source.samples
         if self.reports is not None:
-            samples |= self.reports.samples(self.nodes())
+            samples |= of_present_nodes(self.reports.samples, self.nodes())
+        if self.images is not None:
+            samples |= self.images.samples
         for name, values in samples.items():
             yield _family(name, values)
 

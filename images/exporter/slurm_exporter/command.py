@@ -16,12 +16,13 @@ from pathlib import Path
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from slurm_exporter import long_reports, published_store
 from slurm_exporter.collection import Collector, run_slurm
 from slurm_exporter.event_posts import EventPosts, poster
 from slurm_exporter.health_events import HealthWatch, health_drains
 from slurm_exporter.kubernetes_api import KubernetesApi
-from slurm_exporter.long_reports import LongReports
 from slurm_exporter.node_conditions import NodeConditions
+from slurm_exporter.volume_reading import VolumeReading
 
 _REQUEST_SECONDS = 10
 
@@ -108,6 +109,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--long-checks", type=Path, metavar="FOLDER", help="serve results of the long checks, from their reports here"
     )
+    parser.add_argument(
+        "--images", type=Path, metavar="FOLDER", help="serve sizes of the images for everybody, from their store here"
+    )
     given = parser.parse_args(arguments)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
@@ -120,8 +124,11 @@ def main(arguments: Sequence[str]) -> int:
         collector.conditions = conditions = NodeConditions(KubernetesApi(given.node_conditions, os.environ), _report)
         conditions.start()
     if given.long_checks is not None:
-        collector.reports = LongReports(given.long_checks, _report)
+        collector.reports = VolumeReading("long checks", lambda: long_reports.read(given.long_checks), _report)
         collector.reports.start(given.interval)
+    if given.images is not None:
+        collector.images = VolumeReading("images", lambda: published_store.read(given.images), _report)
+        collector.images.start(given.interval)
     server = serve(page, given.port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while not ended.is_set():

@@ -120,6 +120,10 @@ METRICS: dict[str, Metric] = {
     "slurm_long_check_value": Metric(
         "Value of that result: GB/s, and Gb/s of tcp_bandwidth and rdma_bandwidth.", ("node", "check")
     ),
+    "slurm_container_image_bytes": Metric("Bytes of an image of `containers.images`, unpacked.", ("image",)),
+    "slurm_container_image_time_seconds": Metric("Time since 1970 at which that image was filled.", ("image",)),
+    "slurm_container_store_images": Metric("Images in the store for everybody, former ones of a tag included."),
+    "slurm_container_store_bytes": Metric("Bytes of all images in the store for everybody."),
     "slurm_partition_nodes": Metric("Nodes of the partition.", ("partition",)),
     "slurm_partition_cpus": Metric("CPUs of the partition's nodes.", ("partition",)),
     "slurm_partition_gpus": Metric("Whole GPUs of the partition's nodes.", ("partition",)),

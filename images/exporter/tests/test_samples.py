@@ -1,6 +1,7 @@
 """Metrics of real answers of Slurm 24.11, and of faults."""
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +9,13 @@ from pathlib import Path
 import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from prometheus_client.parser import text_string_to_metric_families
-from slurm_exporter import hostlists, job_rows, node_rows, scheduler_samples
+from slurm_exporter import hostlists, job_rows, long_reports, node_rows, published_store, scheduler_samples
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
-from slurm_exporter.long_reports import LongReports
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_rows import NodeRow
 from slurm_exporter.samples import Unread
+from slurm_exporter.volume_reading import VolumeReading
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -113,7 +114,7 @@ def test_results_of_long_checks_are_those_of_the_reports_of_present_nodes(tmp_pa
         (tmp_path / check).mkdir()
         (tmp_path / check / "last.json").write_text(json.dumps({"format": 1, "nodes": nodes}))
     said: list[str] = []
-    reports = LongReports(tmp_path, said.append)
+    reports = VolumeReading("long checks", lambda: long_reports.read(tmp_path), said.append)
     reports.take()
     values = scraped(answers(), Collector(reports=reports))
 
@@ -132,6 +133,35 @@ def test_results_of_long_checks_are_those_of_the_reports_of_present_nodes(tmp_pa
         scraped(answers(), Collector(reports=reports)).items()
         >= {("slurm_long_check_passed", frozenset(of_memory.items())): 1}.items()
     )
+
+
+def test_images_for_everybody_have_a_size_by_name_and_the_store_one_with_former_images(tmp_path: Path) -> None:
+    digests = {name: f"sha256:{name * 64}" for name in "abc"}
+    for name, size in (("a", 1000), ("b", 20)):
+        folder = tmp_path / "images" / f"{name * 64}.x86_64"
+        folder.mkdir(parents=True)
+        (folder / "size").write_text(str(size))
+        os.utime(folder / "size", (5, 5))
+    names = {"r.example.com/a:1": digests["a"], "r.example.com/same:1": digests["a"], "r.example.com/c:1": digests["c"]}
+    (tmp_path / "names.json").write_text(json.dumps(names))
+    images = VolumeReading("images", lambda: published_store.read(tmp_path), print)
+    images.take()
+    values = scraped(answers(), Collector(images=images))
+
+    assert {dict(labels)["image"] for name, labels in values if name == "slurm_container_image_bytes"} == {
+        *("r.example.com/a:1", "r.example.com/same:1")
+    }
+    assert value(values, "slurm_container_image_bytes", image="r.example.com/a:1") == 1000
+    assert value(values, "slurm_container_image_time_seconds", image="r.example.com/a:1") == 5
+    assert value(values, "slurm_container_store_bytes") == 1020
+    assert value(values, "slurm_container_store_images") == 2
+
+
+def test_a_store_that_is_not_filled_yet_has_no_images(tmp_path: Path) -> None:
+    assert published_store.read(tmp_path) == {
+        "slurm_container_store_images": [((), 0)],
+        "slurm_container_store_bytes": [((), 0)],
+    }
 
 
 @pytest.mark.parametrize(
@@ -253,7 +283,7 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
     assert made <= {(name, tuple(sorted(metric.labels))) for name, metric in METRICS.items()}
     never = {name for name in METRICS if name not in {text for text, _ in made}}
     at_faults = ("slurm_health_replace_machine", "slurm_exporter_unread_values")
-    optional = ("slurm_long_check_", "slurm_exporter_node_condition", *at_faults)
+    optional = ("slurm_long_check_", "slurm_container_", "slurm_exporter_node_condition", *at_faults)
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}
 
 

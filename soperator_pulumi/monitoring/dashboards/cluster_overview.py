@@ -1,6 +1,6 @@
 """Dashboard of the whole cluster: nodes, queue, GPUs, Slurm's daemons."""
 
-from soperator_pulumi.monitoring.panels import Dashboard, Query, Row, Unit, bars, lines, number, stack
+from soperator_pulumi.monitoring.panels import Dashboard, Query, Row, Unit, bars, lines, number, stack, table
 
 _JOBS = ("running", "pending", "suspended", "completing")
 _OUT = "max by (node) (slurm_node_unavailable{$here}) == 1"
@@ -93,6 +93,15 @@ CLUSTER_OVERVIEW = Dashboard(
                     "Pods that are not ready",
                     'max by (pod) (kube_pod_status_ready{$here,condition="false"}) == 1',
                     "{{pod}}",
+                ),
+                table(
+                    "Images for everybody",
+                    ("image",),
+                    Query("max by (image) (slurm_container_image_bytes{$here})", "size", Unit.BYTES),
+                    Query(
+                        "time() - max by (image) (slurm_container_image_time_seconds{$here})", "filled", Unit.SECONDS
+                    ),
+                    about="Unpacked size, and time since the image was filled.",
                 ),
             ),
         ),

@@ -53,6 +53,15 @@ def test_the_exporter_reads_the_reports_of_long_checks_and_nothing_else_of_the_h
     assert exporter["command"][-2:] == ["--long-checks", "/run/long-checks"]
 
 
+def test_the_exporter_reads_the_store_of_images_for_everybody() -> None:
+    pod = pod_of(a_deployment(metrics={}, containers={}), "hpc-metrics")
+
+    (exporter,) = pod["containers"]
+    (store,) = [mount for mount in exporter["volumeMounts"] if mount["mountPath"] == "/var/lib/soperator/images"]
+    assert (store["subPath"], store["readOnly"]) == ("container-images", True)
+    assert exporter["command"][-2:] == ["--images", "/var/lib/soperator/images"]
+
+
 def test_the_named_namespaces_alone_read_the_metrics() -> None:
     (rule,) = ingress(with_metrics(allowed_namespaces=["prometheus"]), "metrics")
 

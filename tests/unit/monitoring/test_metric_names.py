@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exporter_testing.answers import DIAG, NODES, job_line
+from slurm_exporter import long_reports, published_store
 from slurm_exporter.collection import Collector
-from slurm_exporter.long_reports import LongReports
 from slurm_exporter.metric_table import METRICS
+from slurm_exporter.volume_reading import VolumeReading
 
 from soperator_pulumi.monitoring.alerts import ALERTS
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
@@ -49,9 +50,15 @@ def test_the_exporter_has_every_metric_of_slurm_in_its_answers(tmp_path: Path) -
     (tmp_path / "memory_bandwidth").mkdir()
     result = {"gpu-0": {"time": 1795446000, "passed": True, "value": 12.5}}
     (tmp_path / "memory_bandwidth" / "last.json").write_text(json.dumps({"nodes": result}))
-    reports = LongReports(tmp_path, print)
+    reports = VolumeReading("long checks", lambda: long_reports.read(tmp_path), print)
     reports.take()
-    collector = Collector(reports=reports)
+    store = tmp_path / "store"
+    (store / "images/a.x86_64").mkdir(parents=True)
+    (store / "images/a.x86_64/size").write_text("1000")
+    (store / "names.json").write_text(json.dumps({"docker.io/team/tools:1": "sha256:a"}))
+    images = VolumeReading("images", lambda: published_store.read(store), print)
+    images.take()
+    collector = Collector(reports=reports, images=images)
     collector.round(lambda command: answers[command[0]], lambda _: None)
     emitted = {sample.name for family in collector.collect() for sample in family.samples}
     assert {name for name in USED if name.startswith("slurm_") and ":" not in name} <= emitted

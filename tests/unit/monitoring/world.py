@@ -92,6 +92,8 @@ def _slurm() -> Iterator[tuple[str, str]]:
     }.items():
         yield slurm(name, value=value)
     yield slurm("slurm_jobs_oldest_pending_submit_time_seconds", 'partition="main"', "60")
+    for metric, value in {"bytes": "20000000000", "time_seconds": "0+60"}.items():
+        yield slurm(f"slurm_container_image_{metric}", 'image="nvcr.io/nvidia/pytorch:26.09-py3"', value)
     for source in ("nodes", "jobs"):
         yield slurm("slurm_exporter_last_success_time_seconds", f'source="{source}"', "0+60")
     yield slurm("slurm_jobs_pending_by_reason", 'reason="JobHeldUser"')

@@ -1,0 +1,42 @@
+"""Samples from files on a volume."""
+
+import threading
+from collections.abc import Callable
+
+from slurm_exporter.samples import Samples
+
+
+class VolumeReading:
+    """The last samples of a volume's files, read in a thread of their own: a volume that hangs holds no round.
+
+    Args:
+        name: Name of the files, for the log.
+        read: Returns their samples.
+        report: Takes a line for the log.
+
+    """
+
+    def __init__(self, name: str, read: Callable[[], Samples], report: Callable[[str], None]) -> None:
+        self._name, self._read, self._report = name, read, report
+        self._problem = ""
+        self._ended = threading.Event()
+        self.samples: Samples = {}
+        """Samples of the last time at which all files could be read."""
+
+    def start(self, interval: float) -> None:
+        """Start the thread. It ends with the process."""
+        threading.Thread(target=self._run, args=(interval,), daemon=True).start()
+
+    def _run(self, interval: float) -> None:
+        while not self._ended.wait(interval):
+            self.take()
+
+    def take(self) -> None:
+        """Read the files once. A failure is reported when it begins; the samples stay those from before."""
+        try:
+            self.samples, problem = self._read(), ""
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            problem = f"{self._name}: {type(error).__name__}: {error}"
+        if problem and problem != self._problem:
+            self._report(problem)
+        self._problem = problem
