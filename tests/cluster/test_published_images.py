@@ -91,7 +91,7 @@ def publishing(
         node_sets=[a_node_set("cpu", replicas=2)],
         containers={"writes_mib": 64, "registries": [{"host": host, "authority": image.authority}]},
         health={"enabled": False, "long_checks": {"memory_bandwidth": {"schedule": NEVER}}},
-        metrics={"interval": "5s"},
+        metrics={"interval": "10s"},
     )
     slurm = Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)
     try:
