@@ -31,8 +31,10 @@ const struct container_word CONTAINER_WORDS[] = {
     {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point (default)", CONTAINER_NO_ENTRYPOINT},
     {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
      CONTAINER_ENTRYPOINT_LOG},
-    {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL, "not supported", CONTAINER_REFUSED},
-    {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]", "not supported", CONTAINER_REFUSED},
+    {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL,
+     "not supported: jobs make no user namespaces, and a task runs as its user", CONTAINER_REFUSED},
+    {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]",
+     "not supported: jobs make no namespaces", CONTAINER_REFUSED},
     {NULL, NULL, NULL, NULL, CONTAINER_REFUSED},
 };
 
@@ -174,7 +176,7 @@ int container_take(struct container *container, const struct container_word *wor
     case CONTAINER_REFUSED:
         break;
     }
-    return REFUSED("--%s is not supported by this cluster", word->name);
+    return REFUSED("--%s is %s. Leave it out", word->name, word->usage);
 }
 
 /* Pyxis' words for yes and no; -1: another word. */

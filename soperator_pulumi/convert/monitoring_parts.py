@@ -113,7 +113,7 @@ def _given(place: Section) -> list[Leaf]:
 
 
 def _put_check(work: Conversion, place: dict[str, Any], check: Section) -> None:
-    how = "runs all_reduce_perf and dcgmi of the jail; a node that passed is checked again after a day"
+    how = "runs programs of the jail, or of the key `image`; a node that passed is checked again after a day"
     schedule, jobs = check.at("schedule"), check.at("slurmJobSpec", "maxNumberOfJobs")
     work.put(place, "enabled", value=True, origin=[*check.at("enabled").leaves(), *check.at("suspend").leaves()])
     if schedule.text():

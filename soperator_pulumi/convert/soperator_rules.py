@@ -48,7 +48,10 @@ CLUSTER_RULES: tuple[Rule, ...] = (
         "plugStackConfig.pyxis.useSquashfuse",
         switch="plugStackConfig.pyxis.useSquashfuse",
     ),
-    *cannot("images are not saved as squashfs files", "plugStackConfig.pyxis.containerImageSave"),
+    *cannot(
+        "images stay in the store of their user: --container-save saves one as a file",
+        "plugStackConfig.pyxis.containerImageSave",
+    ),
     *cannot(PLUGINS, "plugStackConfig.**"),
     *cannot("a tree here is filled from an image or a tarball: jail.source", "populateJail.jailSnapshotVolume.**"),
     *cannot("a tree here is never overwritten; a changed source fills another one", "populateJail.overwrite"),

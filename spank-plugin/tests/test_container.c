@@ -134,13 +134,15 @@ TEST(options_without_an_image_are_refused)
     CHECK_SAYS(failure.text, "need --container-image");
 }
 
-TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name)
+TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name_with_the_reason)
 {
     static const char *const WORDS[] = {"container-remap-root", "container-unshare"};
 
     for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
         CHECK(take(WORDS[i], "x") == -1);
         CHECK_SAYS(failure.text, WORDS[i]);
+        CHECK_SAYS(failure.text, "is not supported: jobs make no ");
+        CHECK_SAYS(failure.text, "Leave it out");
     }
     CHECK(take("no-container-remap-root", NULL) == 0);
 }

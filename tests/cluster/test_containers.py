@@ -355,7 +355,8 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--container-unshare=net", "--container-unshare is not supported"),
+        ("--container-unshare=net", "--container-unshare is not supported: jobs make no namespaces"),
+        ("--container-remap-root", "--container-remap-root is not supported: jobs make no user namespaces"),
         ("--container-entrypoint", "entry point /bin/sh has failed with exit code"),
         ("--container-mounts=relative:/x", "absolute paths"),
         ("--container-workdir=/missing", "chdir to /missing"),
