@@ -125,10 +125,14 @@ def full_name(image: str) -> str:
     return f"{first}/{rest}{'' if tagged else ':latest'}"
 
 
+def name_by_tag(image: str) -> str:
+    """Return the full name of an image, without the digest if it has a tag: jobs start it by its tag, too."""
+    return re.sub(r"(:[^:/@]*)@.*", r"\1", full_name(image))
+
+
 def _image_problems(spec: ContainersSpec) -> Iterator[Problem]:
     names = [full_name(image) for image in spec.images]
-    # Users start an image with a tag and a digest by its tag, too.
-    started = [re.sub(r"(:[^:/@]*)@.*", r"\1", name) for name in names]
+    started = [name_by_tag(image) for image in spec.images]
     allowed = ", ".join(spec.allowed_registries)
     for index, name in enumerate(names):
         path = f"containers.images[{index}]"

@@ -17,7 +17,7 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.gpus import GpusSpec
 from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule, of_board
 from soperator_pulumi.spec.images import ImageReference
-from soperator_pulumi.spec.job_containers import ContainersSpec, full_name
+from soperator_pulumi.spec.job_containers import ContainersSpec, full_name, name_by_tag
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import ObjectName, SlurmName
@@ -237,7 +237,7 @@ def image_problems(checks: Mapping[LongCheck, LongCheckSpec], containers: Contai
     images = containers.images if known(containers) and containers is not None else []
     if not known(containers, images) or not known(*images):
         return
-    published = [full_name(image) for image in images]
+    published = {name for image in images for name in (full_name(image), name_by_tag(image))}
     for name, check in checks.items():
         if not known(check) or not known(check.image) or check.image is None:
             continue

@@ -60,10 +60,11 @@ def _import(
     unique = _unique(job, environment)
     try:
         store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
-    except PermissionError:  # the home is root's, as that of the long checks' user
+    except PermissionError as error:  # the home is root's, as that of the long checks' user
         used = None if name else _published(text, settings, published)
         if used is None:
-            raise
+            message = f"{error.filename}: {error.strerror}. Without a store there, only images for everybody start"
+            raise ImageError(message) from error
         _leave_to_step(used[1])
         return used[0]
 

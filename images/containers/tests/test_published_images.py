@@ -112,7 +112,8 @@ def test_a_user_who_cannot_write_in_the_home_starts_published_images_alone(
         assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
         assert start(tmp_path, variables, image.replace("image", "other")) == 1
         assert start(tmp_path, variables, image, "tools") == 1
-    assert capsys.readouterr().out == "/home/soperator-health/.local: Permission denied\n" * 2
+    said = "/home/soperator-health/.local: Permission denied. Without a store there, only images for everybody start\n"
+    assert capsys.readouterr().out == said * 2
 
 
 def test_a_published_image_is_started_by_its_digest_too(

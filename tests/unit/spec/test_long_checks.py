@@ -161,8 +161,9 @@ def test_an_image_that_jobs_would_pull_is_refused(containers: dict[str, Any] | N
     assert "health.long_checks.tcp_bandwidth.image" in str(caught.value)
 
 
-def test_an_image_may_have_its_short_name_in_one_of_the_two_lists() -> None:
-    spec = a_cluster({"tcp_bandwidth": {"image": "team/tools"}}, containers={"images": ["docker.io/team/tools:latest"]})
+@pytest.mark.parametrize("listed", ["docker.io/team/tools:latest", f"team/tools:latest@sha256:{'a' * 64}"])
+def test_an_image_is_found_by_every_name_by_which_jobs_start_it(listed: str) -> None:
+    spec = a_cluster({"tcp_bandwidth": {"image": "team/tools"}}, containers={"images": [listed]})
     name = LongCheck.TCP_BANDWIDTH
 
     assert long_settings(spec, name, spec.health.long_checks[name])["image"] == "team/tools"
