@@ -4,8 +4,8 @@ Slurm checks the size of a job's nodes at submit, and again whenever it tries to
 the memory then, the job gets the reason BadConstraints and the priority 0, and stays so whatever nodes come later.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from soperator_pulumi.slurm.drain.formatting import counted, named
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
@@ -28,12 +28,11 @@ def held_lines(
     """
     if node_set not in memory_mib:  # recorded by a version that did not give the memory
         return
-    nodes = snapshot.nodes.values()
-    after = [replace(node, memory_mib=memory_mib.get(node.name.rpartition("-")[0], 0)) for node in nodes]
+    kinds = _kinds(snapshot.nodes.values(), frozenset(names), memory_mib)
     jobs = [
         job
         for job in snapshot.jobs
-        if job.pending and job.node_memory_mib > memory_mib[node_set] and _is_held(job, names, nodes, after)
+        if job.pending and job.node_memory_mib > memory_mib[node_set] and _is_held(job, kinds)
     ]
     if not jobs:
         return
@@ -50,22 +49,44 @@ def held_lines(
         yield f"  and {counted(len(jobs) - _JOBS, 'more job')}"
 
 
-def _is_held(job: Job, names: Collection[str], nodes: Collection[Node], after: Collection[Node]) -> bool:
-    """Return True if a job has enough nodes now, and too few after the update, as it loses some of these names."""
-    fitting, later = _fitting(job, nodes), _fitting(job, after)
-    return len(fitting) >= job.node_count > len(later) and not (fitting - later).isdisjoint(names)
+@dataclass(frozen=True)
+class _Kind:
+    """Properties of a node that decide whether a job fits. A large cluster has few kinds of nodes, and many jobs."""
+
+    memory_mib: int
+    memory_mib_after: int
+    generic_resources: frozenset[str]
+    partitions: frozenset[str]
+    is_recreated: bool
+
+    def has(self, job: Job) -> bool:
+        """Return True if such a node has what a job asks for besides memory, in a partition of the job.
+
+        Features are not compared: a job asks for them in an expression, and only slurmctld can evaluate it.
+        """
+        return self.generic_resources >= job.generic_resources and bool(self.partitions & job.partitions)
 
 
-def _fitting(job: Job, nodes: Collection[Node]) -> frozenset[str]:
-    """Return the nodes that have what a job asks for, in a partition of the job.
+def _kinds(nodes: Iterable[Node], names: Collection[str], memory_mib: Mapping[str, int]) -> dict[_Kind, set[str]]:
+    """Return the names of the nodes of every kind."""
+    kinds: dict[_Kind, set[str]] = {}
+    for node in nodes:
+        after = memory_mib.get(node.name.rpartition("-")[0], 0)
+        kind = _Kind(node.memory_mib, after, node.generic_resources, node.partitions, node.name in names)
+        kinds.setdefault(kind, set()).add(node.name)
+    return kinds
 
-    Features are not compared: a job asks for them in an expression, and only slurmctld can evaluate it.
-    """
-    return frozenset(
-        node.name
-        for node in nodes
-        if node.memory_mib >= job.node_memory_mib
-        and node.generic_resources >= job.generic_resources
-        and node.partitions & job.partitions
-        and (not job.required_nodes or node.name in job.required_nodes)
-    )
+
+def _is_held(job: Job, kinds: Mapping[_Kind, set[str]]) -> bool:
+    """Return True if a job has enough nodes now, and too few after the update, as it loses some that are recreated."""
+    now = later = 0
+    loses = False
+    for kind, members in kinds.items():
+        if not kind.has(job):
+            continue
+        count = len(members & job.required_nodes if job.required_nodes else members)
+        fits, stays = (mib >= job.node_memory_mib for mib in (kind.memory_mib, kind.memory_mib_after))
+        now += count * fits
+        later += count * stays
+        loses = loses or (kind.is_recreated and fits and not stays and count > 0)
+    return now >= job.node_count > later and loses

@@ -1,5 +1,6 @@
 """Jobs that wait for more memory than nodes will have are named before Slurm holds them."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -90,3 +91,12 @@ def test_of_many_jobs_the_first_ten_are_named() -> None:
     found = lines(snapshot(nodes("cpu-0"), [waiting(number, MIB) for number in range(1, 13)]), "cpu-0")
     assert len(found) == 12
     assert found[-1] == "  and 2 more jobs"
+
+
+def test_five_thousand_jobs_are_compared_with_the_kinds_of_four_thousand_nodes_and_not_with_every_node() -> None:
+    said = snapshot(
+        nodes(*(f"cpu-{number}" for number in range(4096))), [waiting(number, MIB * 2) for number in range(1, 5001)]
+    )
+    before = time.process_time()
+    assert not lines(said, *said.nodes)
+    assert time.process_time() - before < 1
