@@ -14,7 +14,7 @@ from soperator_pulumi.cluster.containers import (
     BURSTABLE,
     INIT,
     USERS_CONFIG_MAP,
-    asks,
+    connects,
     hardened,
     jwt_key,
     key_version,
@@ -233,7 +233,6 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
         adder, adder_mounts = _adder(spec, accounting)
         sidecars.append(adder)
         users_mounts = [*users_mounts, *adder_mounts]
-    answers = ("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster")
     daemon = ContainerArgs(
         name="slurmdbd",
         image=spec.images.accounting or "",
@@ -242,14 +241,15 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
         env=[
             EnvVarArgs(name="SLURM_CONF", value=f"{layout.SLURMDBD_DIR}/slurm.conf"),
             version_of_spec(spec),
+            EnvVarArgs(name="ANSWERS_PORT", value=str(layout.ANSWERS_PORT)),
             EnvVarArgs(name="CONNECTIONS_MAX", value=_CONNECTIONS),
         ],
         ports=[ContainerPortArgs(name="slurmdbd", container_port=layout.SLURMDBD_PORT)],
         security_context=hardened(uid=layout.SLURM_UID),
         resources=requirements(accounting.slurmdbd.pod_resources),
         # The conversion of a large database after an upgrade takes hours.
-        startup_probe=asks(*answers, period=1, failures=24 * 3600),
-        readiness_probe=asks(*answers, period=10, failures=3, timeout=15),
+        startup_probe=connects(layout.ANSWERS_PORT, period=1, failures=24 * 3600),
+        readiness_probe=connects(layout.ANSWERS_PORT, period=2, failures=1),
         volume_mounts=[place.in_container() for place in own],
     )
     return Role(

@@ -142,7 +142,7 @@ def requirements(resources: PodResources, devices: Mapping[str, str] | None = No
     )
 
 
-def asks(*command: str, period: int, failures: int, timeout: int = 5, grace: int | None = None) -> ProbeArgs:
+def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeArgs:
     """Return a probe that runs a command every `period` seconds. Connections would fill slurmd's log with errors.
 
     A command costs 60 ms of a processor and three or four programs (the runtime, its init, the command; measured with
@@ -153,11 +153,8 @@ def asks(*command: str, period: int, failures: int, timeout: int = 5, grace: int
         period: Seconds from one run to the next.
         failures: Runs in a row that fail before Kubernetes acts.
         timeout: Seconds after which a run fails.
-        grace: Seconds that a container which fails has to end before it is killed, for liveness. Default: the pod's,
-            which are hours for workers.
     """
     return ProbeArgs(
-        termination_grace_period_seconds=grace,
         exec_=ExecActionArgs(command=[*command]),
         period_seconds=period,
         timeout_seconds=timeout,

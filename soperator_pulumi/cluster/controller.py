@@ -9,7 +9,7 @@ from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import (
     INIT,
     JWT_SECRET_DIR,
-    asks,
+    connects,
     hardened,
     jwt_key,
     key_version,
@@ -31,9 +31,6 @@ from soperator_pulumi.spec.slurm_parameters import CONNECTIONS
 SLURM_FILES = "/etc/slurm-config"
 
 _STATE_IN_VOLUME = "slurmctld"
-
-_TAKES_JOBS = ["squeue", "--noheader", "--user=slurm", "--format=%i"]
-"""A question that waits for the locks which a submission needs: `scontrol ping` is answered without."""
 
 _PREPARE = f"""\
 if [ "$(stat -c %u {layout.STATE_DIR})" != {layout.SLURM_UID} ]; then
@@ -109,6 +106,7 @@ def _role(parts: Parts) -> Role:
         env=[
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),
+            EnvVarArgs(name="ANSWERS_PORT", value=str(layout.ANSWERS_PORT)),
             EnvVarArgs(name="CONNECTIONS_MAX", value=str(CONNECTIONS)),
             EnvVarArgs(name="ENVIRONMENT_MAX", value=str(spec.slurm.max_environment_kib * 1024)),
             EnvVarArgs(name="HOSTLIST_MAX", value=str(spec.slurm.hosts_in_a_list)),
@@ -117,10 +115,9 @@ def _role(parts: Parts) -> Role:
         security_context=hardened(uid=layout.SLURM_UID),
         resources=requirements(spec.controller.pod_resources),
         # Recovery of a large state takes minutes.
-        startup_probe=asks("scontrol", "ping", period=1, failures=600),
-        readiness_probe=asks("scontrol", "ping", period=7, failures=2),
-        # As slow as a busy slurmctld may be, which a restart would not make quicker, with time to save a large state.
-        liveness_probe=asks(*_TAKES_JOBS, period=30, failures=10, timeout=29, grace=60),
+        startup_probe=connects(layout.ANSWERS_PORT, period=1, failures=600),
+        readiness_probe=connects(layout.ANSWERS_PORT, period=2, failures=1),
+        # None for liveness: the container's watch (daemon_watch) ends a slurmctld that takes no jobs.
         volume_mounts=[place.in_container() for place in places],
     )
     return Role(

@@ -8,7 +8,7 @@ CONTROLLER_HOST = "controller-0"
 SLURMCTLD_PORT = 6817
 SLURMD_PORT = 6818
 ANSWERS_PORT = 6816
-"""Port of a worker that is open while slurmd answers: the kubelet's probe starts no program."""
+"""Port of a pod that is open while its daemon of Slurm answers: the kubelet's probe starts no program."""
 
 ACCOUNTING_HOST = "accounting-0"
 """Host name of slurmdbd's pod."""

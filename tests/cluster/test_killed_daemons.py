@@ -120,3 +120,27 @@ def test_a_daemon_that_answers_no_more_is_replaced_while_jobs_run(
     wait_until(lambda: answers(slurm), f"another {daemon} answers", timeout_seconds=600)
 
     assert_jobs_ended_well(slurm, jobs)
+
+
+def test_a_slurmctld_that_is_stopped_is_not_ready_until_it_answers_again(slurm: Slurm) -> None:
+    def is_ready() -> bool:
+        statuses = slurm.api.read_namespaced_pod("controller-0", slurm.namespace).status.container_statuses
+        return all(status.ready for status in statuses if status.name == "slurmctld")
+
+    wait_until(is_ready, "slurmctld is ready")
+    slurm.exec("controller-0", "slurmctld", "pkill", "-STOP", "-x", "slurmctld")
+    try:
+        wait_until(lambda: not is_ready(), "the pod is not ready")
+    finally:
+        slurm.exec("controller-0", "slurmctld", "pkill", "-CONT", "-x", "slurmctld")
+    wait_until(is_ready, "the pod is ready again")
+
+
+def test_a_watch_of_slurmctld_that_is_killed_starts_again_and_slurmctld_goes_on(slurm: Slurm) -> None:
+    def pids(*pattern: str) -> str:
+        return slurm.exec("controller-0", "slurmctld", "sh", "-c", f"pgrep {' '.join(pattern)} || true")
+
+    watch, daemon = pids("-f", "'daemon_watch [s]lurmctld'"), pids("-x", "slurmctld")
+    slurm.exec("controller-0", "slurmctld", "sh", "-c", f"kill -KILL {watch}")
+    wait_until(lambda: pids("-f", "'daemon_watch [s]lurmctld'") not in {"", watch}, "another watch runs")
+    assert pids("-x", "slurmctld") == daemon

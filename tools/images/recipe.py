@@ -43,8 +43,8 @@ PMIX = "pmix"
 
 FOLDERS = {
     "slurm": ("packages",),
-    "controller": ("bounds", "version"),
-    "accounting": ("bounds", "version"),
+    "controller": ("bounds", "version", "watch", "worker/scripts/slurmd_watch"),
+    "accounting": ("bounds", "version", "watch", "worker/scripts/slurmd_watch"),
     "rest": ("version",),
     "database": ("packages",),
     "jail": ("manuals", "packages"),

@@ -219,12 +219,15 @@ def test_pulumi_waits_for_no_pods_and_can_deploy_right_after_a_destroy(name: str
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
 
 
-def test_probes_of_slurmctld_ask_it_by_its_own_commands() -> None:
-    container = containers_of(pod_of(a_deployment(), "hpc-controller"))["slurmctld"]
-    takes_jobs = ["squeue", "--noheader", "--user=slurm", "--format=%i"]
-    assert container["livenessProbe"]["exec"]["command"] == takes_jobs
+@pytest.mark.parametrize(("pod", "daemon"), [("hpc-controller", "slurmctld"), ("hpc-accounting", "slurmdbd")])
+def test_probes_of_slurmctld_and_slurmdbd_start_no_program_but_look_at_the_port_of_the_watch(
+    pod: str, daemon: str
+) -> None:
+    container = containers_of(pod_of(a_deployment(accounting={}), pod))[daemon]
     for probe in ("readinessProbe", "startupProbe"):
-        assert container[probe]["exec"]["command"] == ["scontrol", "ping"]
+        assert container[probe]["tcpSocket"] == {"port": layout.ANSWERS_PORT}
+    assert {"name": "ANSWERS_PORT", "value": str(layout.ANSWERS_PORT)} in container["env"]
+    assert "livenessProbe" not in container, "the watch ends it: users may reach the port, and keep probes out"
 
 
 def test_no_probe_starts_a_program_in_the_container_of_slurmd_once_it_has_started() -> None:
@@ -244,12 +247,6 @@ def test_no_probe_of_a_worker_starts_a_program_once_its_containers_have_started(
         if "exec" in container.get(probe, {})
     }
     assert probes == set()
-
-
-def test_a_slurmctld_that_hangs_is_killed_soon_however_long_its_pod_may_take_to_end() -> None:
-    """A process that is stopped takes no SIGTERM, and a large state takes as long to save."""
-    probe = containers_of(pod_of(a_deployment(), "hpc-controller"))["slurmctld"]["livenessProbe"]
-    assert probe["terminationGracePeriodSeconds"] == 60
 
 
 def test_the_jail_is_seen_as_a_whole_and_homes_at_home_on_login_and_worker_nodes() -> None:

@@ -100,12 +100,14 @@ def test_tests_and_compiled_files_are_no_content(recipe: Recipe, left: str) -> N
 @pytest.mark.parametrize(("name", "shared"), [(name, folder) for name in FOLDERS for folder in FOLDERS[name]])
 def test_a_change_in_a_folder_that_is_built_in_changes_the_image(recipe: Recipe, name: str, shared: str) -> None:
     before = recipe.tags()
-    (recipe.folder / shared).mkdir()
+    (recipe.folder / shared).mkdir(parents=True)
     (recipe.folder / shared / "file").write_text("something")
     users = {user for user in FOLDERS if shared in FOLDERS[user]}
 
+    owner = {Path(shared).parts[0]} & {*NAMES}
+
     assert name in users
-    assert changed(before, recipe) == {image for user in users for image in on(user)}
+    assert changed(before, recipe) == {image for user in users | owner for image in on(user)}
     assert recipe.content(name)[f"{Path(shared).name}/file"] == recipe.folder / shared / "file"
 
 

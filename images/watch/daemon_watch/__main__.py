@@ -1,0 +1,26 @@
+"""Watch a daemon for ever.
+
+The arguments: DAEMON PORT PID, which are slurmctld or slurmdbd, the port to open, and the process of the daemon.
+"""
+
+import sys
+import time
+
+from daemon_watch.questions import DAEMONS
+from daemon_watch.watch import Watch, end, run_silently
+from slurmd_watch.port import Port
+
+
+def main() -> None:
+    """Ask, act, and wait, in turn."""
+    daemon, number, process = sys.argv[1:]
+    with Port(int(number)) as port:
+        watch = Watch(
+            daemon, DAEMONS[daemon], port, now=time.monotonic, run=run_silently, end=lambda: end(int(process))
+        )
+        while True:
+            port.attend(watch.look())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Questions to the daemons, by Slurm's own commands."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command that succeeds if a daemon answers.
+
+    Attributes:
+        command: The command.
+        pause_seconds: Time between an answer and the next question.
+        answer_seconds: Time that the daemon has to answer.
+    """
+
+    command: tuple[str, ...]
+    pause_seconds: float
+    answer_seconds: float
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions to a daemon.
+
+    Attributes:
+        answers: Decides if the port is open.
+        works: Decides if the daemon lives. None: a restart cures none that is slow.
+        lost_seconds: Time without an answer to `works` after which the daemon ends.
+    """
+
+    answers: Question
+    works: Question | None = None
+    lost_seconds: float = 300
+
+
+DAEMONS = {
+    "slurmctld": Questions(
+        Question(("scontrol", "ping"), 9, 4),
+        # It waits for the locks that a submission needs: `scontrol ping` is answered without. It may take as long as a
+        # busy slurmctld does, which a restart would not make quicker.
+        Question(("squeue", "--noheader", "--user=slurm", "--format=%i"), 30, 29),
+    ),
+    "slurmdbd": Questions(
+        Question(("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"), 20, 15)
+    ),
+}
+"""The daemons by their names. A stopped slurmctld is known within 19 s, and a stopped slurmdbd within 53 s."""

@@ -1,0 +1,159 @@
+"""The watch of slurmctld and slurmdbd: when its port is open, and when it ends slurmctld."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from daemon_watch import watch as module
+from daemon_watch.questions import DAEMONS, Questions
+from daemon_watch.watch import GRACE_SECONDS, RETRY_SECONDS, Watch, end, run_silently
+from slurmd_watch.port import Port
+
+SLURMCTLD, SLURMDBD = DAEMONS["slurmctld"], DAEMONS["slurmdbd"]
+FORMER_SECONDS = {"slurmctld": 7 + 7 + 5, "slurmdbd": 10 + 20 + 20 + 15}
+"""Time until a stopped daemon was not ready by probes that ran these commands: two of 7 s, and three of 10 s that each
+took 15 s."""
+PROBE_SECONDS = 2
+
+
+class Watched:
+    """A watch in a time of its own, with a daemon that answers the commands as it is told."""
+
+    def __init__(self, name: str, port: Port) -> None:
+        self.name, self.port, self.seconds = name, port, 0.0
+        self.answers = self.works = True
+        self.ended: list[float] = []
+        self.programs = 0
+        self.questions: Questions = DAEMONS[name]
+        self._watch = Watch(name, self.questions, port, now=lambda: self.seconds, run=self._run, end=self._end)
+
+    def _run(self, command: Sequence[str], limit: float) -> bool:
+        self.programs += 1
+        answered = self.answers if command == self.questions.answers.command else self.works
+        self.seconds += 0 if answered else limit
+        return answered
+
+    def _end(self) -> None:
+        self.ended.append(self.seconds)
+
+    def until(self, condition: Callable[[], bool], limit: float) -> float:
+        """Look until a condition holds, and return the seconds that this took."""
+        start = self.seconds
+        while not condition():
+            assert self.seconds - start < limit, "it does not come about"
+            pause = self._watch.look()
+            if not condition():
+                self.seconds += pause
+        return self.seconds - start
+
+    def run(self, seconds: float) -> None:
+        """Look for so long."""
+        end_of_run = self.seconds + seconds
+        self.until(lambda: self.seconds >= end_of_run, seconds + 60)
+
+
+@pytest.fixture
+def port() -> Iterator[Port]:
+    with Port(0) as made:
+        yield made
+
+
+@pytest.fixture
+def slurmctld(port: Port) -> Watched:
+    return Watched("slurmctld", port)
+
+
+@pytest.mark.parametrize("name", ["slurmctld", "slurmdbd"])
+def test_a_stopped_daemon_is_not_ready_as_soon_as_by_probes_that_ran_its_commands(name: str, port: Port) -> None:
+    watched = Watched(name, port)
+    watched.until(lambda: port.is_open, 1)
+    watched.answers = watched.works = False
+    pause = watched.questions.answers.pause_seconds
+
+    seconds = pause + watched.until(lambda: not port.is_open, 120)
+
+    assert seconds + PROBE_SECONDS <= FORMER_SECONDS[name] + RETRY_SECONDS
+
+
+def test_a_daemon_that_answers_again_is_ready_at_once(slurmctld: Watched) -> None:
+    slurmctld.until(lambda: slurmctld.port.is_open, 1)
+    slurmctld.answers = False
+    slurmctld.until(lambda: not slurmctld.port.is_open, 60)
+    slurmctld.answers = True
+    assert slurmctld.until(lambda: slurmctld.port.is_open, 60) <= RETRY_SECONDS
+
+
+def test_one_question_without_an_answer_leaves_the_port_open(slurmctld: Watched) -> None:
+    slurmctld.run(30)
+    slurmctld.answers = False
+    slurmctld.run(1)
+    assert slurmctld.port.is_open
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["wedged", "stopped"])
+def test_a_slurmctld_that_takes_no_jobs_ends_after_five_minutes(slurmctld: Watched, answers: bool) -> None:
+    slurmctld.run(60)
+    slurmctld.answers, slurmctld.works = answers, False
+
+    seconds = slurmctld.until(lambda: bool(slurmctld.ended), 600)
+
+    assert 270 <= seconds <= 10 * 30 + 29, "the time that ten questions of a probe took"
+
+
+def test_a_slurmctld_that_takes_jobs_again_in_time_stays(slurmctld: Watched) -> None:
+    slurmctld.run(60)
+    for _ in range(4):
+        slurmctld.works = False
+        slurmctld.run(200)
+        slurmctld.works = True
+        slurmctld.run(60)
+    assert slurmctld.ended == []
+
+
+def test_a_slurmctld_that_has_never_answered_is_for_kubernetes_to_end(slurmctld: Watched) -> None:
+    slurmctld.answers = slurmctld.works = False
+    slurmctld.run(1200)
+    assert slurmctld.ended == []
+
+
+def test_a_slow_start_does_not_count_as_time_without_jobs(slurmctld: Watched) -> None:
+    slurmctld.answers = slurmctld.works = False
+    slurmctld.run(550)
+    slurmctld.answers = True
+    slurmctld.run(100)
+    assert slurmctld.ended == []
+
+
+def test_a_slurmdbd_is_never_ended(port: Port) -> None:
+    watched = Watched("slurmdbd", port)
+    watched.run(60)
+    watched.answers = False
+    watched.run(1200)
+    assert watched.ended == []
+
+
+@pytest.mark.parametrize(("name", "most"), [("slurmctld", 9), ("slurmdbd", 3)])
+def test_a_daemon_that_answers_takes_few_programs_a_minute(name: str, most: int, port: Port) -> None:
+    watched = Watched(name, port)
+    watched.run(60)
+    before = watched.programs
+    watched.run(600)
+    assert (watched.programs - before) / 10 <= most
+
+
+def test_a_stopped_process_is_killed_after_its_time_of_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_SECONDS", 0)
+    with subprocess.Popen(["sleep", "600"]) as process:
+        process.send_signal(signal.SIGSTOP)
+        end(process.pid)
+        assert process.wait(10) < 0, "one that is stopped takes no SIGTERM"
+    assert GRACE_SECONDS == 60
+
+
+@pytest.mark.parametrize(
+    ("command", "succeeds"), [(["true"], True), (["false"], False), (["sleep", "60"], False), (["/none"], False)]
+)
+def test_a_command_that_fails_hangs_or_cannot_be_started_is_no_answer(command: list[str], succeeds: bool) -> None:
+    assert run_silently(command, 2) == succeeds
