@@ -61,6 +61,7 @@ PACKAGES = (
     *sorted({program.package for program in PROGRAMS.values()}),
     "containernetworking-plugins",
     "debian-archive-keyring",  # images are made of Debian packages on any distribution
+    "netavark",  # buildah of Debian 13 builds nothing without it, though builds here make no network
 )
 """Packages fetched if a program is missing: always all, because they share most requirements."""
 
@@ -145,6 +146,7 @@ class Unpacked:
             "PATH": ":".join([*folders, os.environ.get("PATH", os.defpath)]),
             "LD_LIBRARY_PATH": ":".join(libraries),
             "PERL5LIB": ":".join(modules),
+            "CONTAINERS_HELPER_BINARY_DIR": f"{self.root}/usr/lib/podman",
         }
 
     def program(self, name: str) -> Path:
