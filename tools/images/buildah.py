@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -110,6 +111,7 @@ class Buildah:
             "build",
             *("--isolation=chroot", "--network=host", "--format=oci", "--layers=false"),
             f"--signature-policy={self._policy}",
+            *_limits(),
             *options,
             f"--tag={reference}",
             str(folder),
@@ -125,6 +127,13 @@ class Buildah:
         policy = f"--signature-policy={self._policy}"
         self(f"Reading {local}", "pull", policy, f"oci-archive:{archive}")
         self(f"Pushing {remote}", "push", policy, tls_verify(remote), local, f"docker://{remote}")
+
+
+def _limits() -> Iterator[str]:
+    """Yield flags with this process's limits. buildah of Debian 13 raises them, which root in a container may not."""
+    for name, number in {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}.items():
+        soft, hard = resource.getrlimit(number)
+        yield f"--ulimit={name}={soft}:{hard}"
 
 
 @contextmanager
