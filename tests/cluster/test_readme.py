@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.other_pythons import CACHE, OtherPython
 from tools import paths
 from tools.console import say
 
@@ -23,10 +24,19 @@ PATCH = """--type merge --patch '{"spec": {"maxUnavailable": 1}}'"""
 # in /var/lib/kubelet, a folder that cannot be chosen.
 OWN_MACHINE = (
     "mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys && mount --rbind /mnt /sys/fs/cgroup && "
-    "umount -l /mnt && ip link set lo up && mkdir -p $XDG_STATE_HOME/.upper $XDG_STATE_HOME/.work && "
+    "umount -l /mnt && mkdir -p $XDG_STATE_HOME/.upper $XDG_STATE_HOME/.work && "
+    """.venv/bin/python -c 'from tools.kube.debs import tool; tool("ip").run("link", "set", "lo", "up")' && """
     "mount -t overlay overlay /var/lib "
     "-o lowerdir=/var/lib,upperdir=$XDG_STATE_HOME/.upper,workdir=$XDG_STATE_HOME/.work"
 )
+
+# Another text gives another image. The packages of programs come now, as there is no network later.
+BUILD_THERE = """
+date '+# %s' >> images/worker/scripts/gpus.sh
+make images
+.venv/bin/python -c 'from tools.kube.debs import unpacked; unpacked()'
+exec "$@"
+"""
 
 
 def shell_blocks(heading: str) -> str:
@@ -40,14 +50,20 @@ def a_folder() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="s-", dir="/tmp")
 
 
+def typed(commands: str) -> tuple[str, ...]:
+    """Return a command that runs others as one bash session, with no network but loopback and no cluster."""
+    script = f"{OWN_MACHINE}; set -eux; trap '[ $? = 0 ] || make down' EXIT; {commands}"
+    return ("unshare", "--net", "--mount", "bash", "-c", script)
+
+
 def on_a_machine_of_its_own(commands: str, home: str) -> subprocess.CompletedProcess[str]:
-    """Run commands as one bash session, with no network but loopback and no cluster. Temporary files are in `home`."""
+    """Run commands on a machine like this one. Temporary files are in `home`."""
     temporary = Path(home, "tmp")
     temporary.mkdir()
-    script = f"{OWN_MACHINE}; cd {paths.ROOT}; set -eux; trap '[ $? = 0 ] || make down' EXIT; {commands}"
     environment = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "CONTEXT"}}
     return subprocess.run(
-        ["unshare", "--net", "--mount", "bash", "-c", script],
+        typed(commands),
+        cwd=paths.ROOT,
         env={
             **environment,
             "XDG_STATE_HOME": home,
@@ -73,6 +89,26 @@ def test_the_quick_start_does_what_it_says() -> None:
         assert set(done.stdout.split()) >= {"cpu-0", "cpu-1", "controller-0", "login-0", "Running"}
         assert list(Path(home, "soperator-pulumi").rglob("*.pid")) == []
         assert list(Path(home, "tmp").iterdir()) == []
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("built_images")
+def test_the_quick_start_does_what_it_says_on_debian_13() -> None:
+    """It has the servers and images of this machine but one image, and programs of its own packages."""
+    with a_folder() as home:
+        there = Path("/", Path(home).name)  # named as no other state folder is: so are its cgroups, which all share
+        code = OtherPython("3.13").run(
+            *("bash", "-ec", BUILD_THERE, "bash"),
+            *typed(f"exec > {there}/said; {shell_blocks('Quick start')}"),
+            timeout_seconds=TIMEOUT_SECONDS,
+            mounted={CACHE / paths.cache_dir().name: paths.cache_dir(), there: Path(home)},
+            HOME="/root",
+            XDG_STATE_HOME=str(there),
+        )
+        assert code == 0
+        said = Path(home, "said").read_text()
+        assert set(said.split()) >= {"cpu-0", "cpu-1", "controller-0", "login-0", "Running"}
+        assert list(Path(home, paths.cache_dir().name).rglob("*.pid")) == []
 
 
 @pytest.fixture(scope="module")
