@@ -1,18 +1,23 @@
 """Builds, their arguments, and their output."""
 
+import resource
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tools.console import UserError
+from tools.images import buildah
 from tools.images.apt import BuildApt
 from tools.images.bootstrap import default_sources_arguments, interesting_line, keyring, mmdebstrap_arguments
-from tools.images.buildah import interesting_step, tls_verify
+from tools.images.buildah import Buildah, interesting_step, tls_verify
 from tools.images.builder import build_missing, to_build
 from tools.images.mirror import AptSource
 from tools.images.recipe import LOCAL_REPOSITORY, PARENTS, PUBLISHED, Recipe
-from tools.images.runner import shortened
+from tools.images.runner import Runner, shortened
 from tools.images.store import Store
+from tools.kube.debs import Tool
 
 
 def stored(recipe: Recipe, *names: str) -> set[str]:
@@ -151,3 +156,18 @@ def test_a_long_line_is_shortened() -> None:
 )
 def test_only_a_registry_on_this_machine_may_speak_plain_http(reference: str, flag: str) -> None:
     assert tls_verify(reference) == flag
+
+
+def test_a_build_keeps_the_limits_of_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buildah, "_NOTES", tmp_path / "notes")
+    commands: list[Sequence[str]] = []
+
+    def run(_what: str, command: Sequence[str], *_: object) -> list[str]:
+        commands.append(command)
+        return []
+
+    builder = Buildah(Tool("buildah", Path("/buildah")), tmp_path / "storage", lambda _: cast("Runner", run))
+    builder.build("localhost/soperator/one:1", tmp_path, [], print)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert f"--ulimit=nofile={soft}:{hard}" in commands[-1]

@@ -78,6 +78,7 @@ def test_an_unpacked_program_finds_its_libraries_and_helpers(machine: Path) -> N
     root = machine.parent / "unpacked"
     assert found.environment["PATH"].startswith(f"{root}/usr/sbin:")
     assert found.environment["LD_LIBRARY_PATH"].startswith(f"{root}/usr/lib/")
+    assert found.environment["CONTAINERS_HELPER_BINARY_DIR"] == f"{root}/usr/lib/podman"  # of netavark
     assert found.run() == "runc version 1.1.5\n"
 
 
