@@ -92,7 +92,13 @@ def _fit(
         text = f"{len(admitted)} machines hold {sum(room.values())} of its {pods.replicas} pods"
         cure = "Add machines, unless an autoscaler adds them, or lower replicas."
         return warned(CHECK, pods.place, text, f"room for {pods.replicas}", cure)
-    return passed(CHECK, pods.place, f"{len(admitted)} of {len(machines)} machines fit")
+    fitting = [there[name] for name, number in room.items() if number]
+    text = f"{len(fitting)} of {len(machines)} machines fit"
+    if pods.component == WORKER:
+        sizes = [_largest(pods, resources) for resources in fitting]
+        cpus, gib = min(size[0] for size in sizes), math.floor(min(size[1] for size in sizes))
+        text += f", with room for cpus: {cpus}, memory_gib: {gib}"
+    return passed(CHECK, pods.place, text)
 
 
 def is_chosen(spec: Json, machine: Json) -> bool:
@@ -203,11 +209,7 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
     devices = {name: value for name, value in pods.requests.items() if name not in {"cpu", "memory"}}
     fitting = {name: left for name, left in there.items() if _room(devices, left)} or there
     name, left = max(fitting.items(), key=lambda item: (item[1].get("cpu", 0), item[1].get("memory", 0)))
-    free = {
-        key: left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
-        for key in ("cpu", "memory")
-    }
-    cpus, gib = int(free["cpu"]), math.floor(free["memory"] * _PARTS_OF_GIB / _BYTES_PER_GIB) / _PARTS_OF_GIB
+    cpus, gib = _largest(pods, left)
     if cpus < 1 or gib <= 0:
         return "Choose larger machines."
     size = f"at most {cpus} CPUs and {gib:g} GiB, which fit machine {name}"
@@ -215,6 +217,15 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
     if pods.component == WORKER:
         how = f"in {pods.place}, lower cpus and memory_gib, or keep them and set pod_resources"
     return f"Request {size}: {how}. Or choose larger machines."
+
+
+def _largest(pods: PlannedPods, left: _Resources) -> tuple[int, float]:
+    """Return the most CPUs and GiB that a machine has for one pod's main container, next to its other containers."""
+    cpus, memory = (
+        left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
+        for key in ("cpu", "memory")
+    )
+    return int(cpus), math.floor(memory * _PARTS_OF_GIB / _BYTES_PER_GIB) / _PARTS_OF_GIB
 
 
 def shown(resource: str, value: Decimal) -> str:
