@@ -13,6 +13,7 @@ from tools import paths
 FILES = sorted((paths.ROOT / "stacks").glob("Pulumi.*.yaml"))
 EXAMPLES = sorted((paths.ROOT / "examples").rglob("Pulumi*.yaml"))
 RECIPES = sorted((paths.ROOT / "stacks" / "recipes").glob("*.yaml"))
+SITES = sorted((paths.ROOT / "stacks" / "sites").glob("*.yaml"))
 PAGES = [paths.ROOT / "README.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
 
 KEPT = re.compile(r"null|true|false|-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
@@ -58,7 +59,9 @@ def test_a_stack_s_file_holds_no_anchor_which_the_cli_would_write_out_when_it_ad
     assert not [event for event in events if getattr(event, "anchor", None)]
 
 
-@pytest.mark.parametrize("file", [*FILES, *EXAMPLES, *RECIPES], ids=lambda file: str(file.relative_to(paths.ROOT)))
+@pytest.mark.parametrize(
+    "file", [*FILES, *EXAMPLES, *RECIPES, *SITES], ids=lambda file: str(file.relative_to(paths.ROOT))
+)
 def test_the_cli_keeps_every_value_of_a_file_as_it_is_written(file: Path) -> None:
     assert [*written_otherwise(file.read_text())] == []
 
