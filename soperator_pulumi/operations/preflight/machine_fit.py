@@ -97,7 +97,7 @@ def _fit(
     if pods.component == WORKER:
         sizes = [_largest(pods, resources) for resources in fitting]
         cpus, gib = min(size[0] for size in sizes), math.floor(min(size[1] for size in sizes))
-        text += f", with room for cpus: {cpus}, memory_gib: {gib}"
+        text += f", with room for {cpus} CPUs and {gib} GiB" if cpus and gib else ""
     return passed(CHECK, pods.place, text)
 
 

@@ -61,7 +61,7 @@ def test_pods_that_fit_pass() -> None:
     found = judged(pods(replicas=7), a_machine())
     assert (found.severity, found.found) == (
         Severity.PASSED,
-        "1 of 1 machines fit, with room for cpus: 31, memory_gib: 125",
+        "1 of 1 machines fit, with room for 31 CPUs and 125 GiB",
     )
 
 
@@ -69,9 +69,14 @@ def test_the_size_that_fits_is_one_that_all_fitting_machines_have_after_their_da
     machines = [a_machine(), a_machine("n2", cpu="64", memory="100Gi"), a_machine("n3", cpu="2")]
     (found,) = fit_findings([pods()], machines, daemon_sets=[a_daemon_set("1")])
 
-    assert found.found == "2 of 3 machines fit, with room for cpus: 30, memory_gib: 97"
+    assert found.found == "2 of 3 machines fit, with room for 30 CPUs and 97 GiB"
     (at_most,) = fit_findings([pods(cpu="30", memory="97Gi")], machines, daemon_sets=[a_daemon_set("1")])
     assert (at_most.severity, at_most.found) == (Severity.PASSED, found.found)
+
+
+def test_a_machine_without_a_whole_cpu_is_told_no_size() -> None:
+    found = judged(pods(cpu="500m", memory="256Mi"), a_machine(cpu="900m"))
+    assert (found.severity, found.found) == (Severity.PASSED, "1 of 1 machines fit")
 
 
 def test_machines_without_room_for_all_are_a_warning_as_an_autoscaler_may_add_some() -> None:
