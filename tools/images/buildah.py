@@ -132,8 +132,8 @@ class Buildah:
 def _limits() -> Iterator[str]:
     """Yield flags with this process's limits. buildah of Debian 13 raises them, which root in a container may not."""
     for name, number in {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}.items():
-        soft, hard = resource.getrlimit(number)
-        yield f"--ulimit={name}={soft}:{hard}"
+        soft, _ = resource.getrlimit(number)  # a pair would be refused if the hard limit is unlimited, which is -1
+        yield f"--ulimit={name}={soft}"
 
 
 @contextmanager
