@@ -21,6 +21,7 @@ import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
+from typing import TextIO
 
 from tools import paths
 
@@ -64,6 +65,8 @@ def executable() -> Path:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.warm_python", address],
         cwd=paths.ROOT,
+        # Forks are as they would be on a machine that does not have this variable.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -145,13 +148,17 @@ class _Server:
             elif key.fd > sys.stderr.fileno():
                 os.close(key.fd)
         self._selector.close()
-        for output in (sys.stdout, sys.stderr):
-            assert isinstance(output, io.TextIOWrapper)
-            output.reconfigure(write_through=True)
+        sys.stdout, sys.stderr = (_unbuffered(output) for output in (sys.stdout, sys.stderr))
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)
         setattr(os, "getppid", lambda: parent)  # noqa: B010 - a child of the engine ends when that is not its parent
+
+
+def _unbuffered(output: TextIO) -> TextIO:
+    """Return a stream that writes at once, its bytes too, as those of `python -u` do."""
+    raw = io.FileIO(output.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding=output.encoding, errors=output.errors, write_through=True)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """The interpreter that tests fork their deployments from does as the real one would."""
 
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,18 @@ def test_two_scripts_know_nothing_of_each_other(tmp_path: Path) -> None:
     script.write_text("import sys\nprint(hasattr(sys, 'left'))\nsys.left = True\n")
     said = [subprocess.check_output([warm_python.executable(), "-u", script], text=True) for _ in range(2)]
     assert said == ["False\n", "False\n"]
+
+
+@pytest.mark.parametrize("python", ["warm", "real"])
+def test_bytes_of_a_script_arrive_while_it_runs(python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    (tmp_path / "port.py").write_text("import sys, time\nsys.stdout.buffer.write(b'8080\\n')\ntime.sleep(600)\n")
+    interpreter = warm_python.executable() if python == "warm" else sys.executable
+    with subprocess.Popen([interpreter, "-u", tmp_path / "port.py"], stdout=subprocess.PIPE) as started:
+        assert started.stdout
+        ready, _, _ = select.select([started.stdout], [], [], 20)
+        started.kill()
+    assert ready
 
 
 @pytest.mark.parametrize("python", ["warm", "real"])
