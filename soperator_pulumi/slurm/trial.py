@@ -17,7 +17,7 @@ from soperator_pulumi.slurm.transport import Transport
 TRIAL_SECONDS = 30
 """Time for a start, which takes 0.1 to 0.3 s (measured)."""
 
-TRIAL_PORT = 6816
+TRIAL_PORT = 6815
 """Port of the trial's slurmctld: unused in the controller's pod, and not opened by any Service or NetworkPolicy."""
 
 # $1 is the folder. Leftovers of a killed trial are removed first.

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 
 from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.render import layout
 from soperator_pulumi.render.change_impact import parse_conf
 from soperator_pulumi.render.slurm_files import slurm_files
 from soperator_pulumi.slurm.transport import Answer
-from soperator_pulumi.slurm.trial import trial_files, trial_start
+from soperator_pulumi.slurm.trial import TRIAL_PORT, trial_files, trial_start
 from soperator_pulumi.spec.cluster import ClusterSpec
 from tests.strategies import cluster_specs
 
@@ -106,3 +107,9 @@ def test_a_trial_differs_from_the_real_thing_in_port_and_places_only(spec: Clust
 def test_a_file_without_the_places_is_refused_as_a_trial_would_touch_the_real_state() -> None:
     with pytest.raises(ValueError, match=r"slurm\.conf has 0 lines of SlurmctldPort"):
         trial_files({"slurm.conf": "ClusterName=a\n"}, FOLDER)
+
+
+def test_the_port_of_a_trial_is_no_port_of_a_pod() -> None:
+    ports = {value for name, value in vars(layout).items() if name.endswith("_PORT")}
+    assert layout.SLURMCTLD_PORT in ports
+    assert TRIAL_PORT not in ports
