@@ -32,9 +32,9 @@ const struct container_word CONTAINER_WORDS[] = {
     {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
      CONTAINER_ENTRYPOINT_LOG},
     {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL,
-     "not supported: jobs make no user namespaces, and a task runs as its user", CONTAINER_REFUSED},
+     "not supported: a task is its user in the container, and not root", CONTAINER_REFUSED},
     {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]",
-     "not supported: jobs make no namespaces", CONTAINER_REFUSED},
+     "not supported: a container has the namespaces of tasks in the jail", CONTAINER_REFUSED},
     {NULL, NULL, NULL, NULL, CONTAINER_REFUSED},
 };
 

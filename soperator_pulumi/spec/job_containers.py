@@ -130,6 +130,11 @@ def name_by_tag(image: str) -> str:
     return re.sub(r"(:[^:/@]*)@.*", r"\1", full_name(image))
 
 
+def name_by_digest(image: str) -> str:
+    """Return the full name of an image, without the tag if it has a digest: jobs start it by its digest, too."""
+    return re.sub(r":[^:/@]*@", "@", full_name(image))
+
+
 def _image_problems(spec: ContainersSpec) -> Iterator[Problem]:
     names = [full_name(image) for image in spec.images]
     started = [name_by_tag(image) for image in spec.images]

@@ -17,7 +17,7 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.gpus import GpusSpec
 from soperator_pulumi.spec.health_checks import DEFAULTS, HealthAction, HealthCheck, Needs, UndrainRule, of_board
 from soperator_pulumi.spec.images import ImageReference
-from soperator_pulumi.spec.job_containers import ContainersSpec, full_name, name_by_tag
+from soperator_pulumi.spec.job_containers import ContainersSpec, name_by_digest, name_by_tag
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import ObjectName, SlurmName
@@ -237,14 +237,14 @@ def image_problems(checks: Mapping[LongCheck, LongCheckSpec], containers: Contai
     images = containers.images if known(containers) and containers is not None else []
     if not known(containers, images) or not known(*images):
         return
-    published = {name for image in images for name in (full_name(image), name_by_tag(image))}
+    published = {name for image in images for name in (name_by_digest(image), name_by_tag(image))}
     for name, check in checks.items():
-        if not known(check) or not known(check.image) or check.image is None:
+        if not known(check) or not check.enabled or not known(check.image) or check.image is None:
             continue
         path = f"health.long_checks.{name}.image"
         if LONG_DEFAULTS[name].program in _OWN_PROGRAMS:
             yield Problem(path, "has no effect: the program comes with the workers. Remove it.")
-        elif full_name(check.image) not in published:
+        elif name_by_digest(check.image) not in published:
             yield Problem(
                 path,
                 f'got "{check.image}", which is not in containers.images. Add it there: a pull would take the time of '

@@ -2,9 +2,12 @@
 
 import base64
 import shlex
+import tarfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from containers_testing.image_registry import layer, make_layout, special
 
 from tests import squashfs_tools
 from tests.cluster import busybox
@@ -88,6 +91,18 @@ def test_an_image_is_brought_once_and_runs_on_every_node(slurm: Slurm, image: st
     assert told.count("has brought it in") == 1
     _, again = run(slurm, image, script)
     assert "brought" not in again
+
+
+def test_an_archive_of_an_oci_layout_is_an_image_too(slurm: Slurm, image: str, tmp_path: Path) -> None:
+    files = layer([("bin/busybox", busybox.program()), special("bin/sh", b"2", "busybox")])
+    layout = make_layout(tmp_path / "layout", [files], Env=["PATH=/bin"])
+    with tarfile.open(tmp_path / "oci.tar", "w") as archive:
+        for path in layout.iterdir():
+            archive.add(path, path.name)
+    send(slurm, "/home/alice/images/oci.tar", (tmp_path / "oci.tar").read_bytes())
+
+    said, _ = run(slurm, "/home/alice/images/oci.tar", "echo $0 from $PATH")
+    assert said == "sh from /bin\n"
 
 
 def test_a_relative_path_counts_from_the_working_directory(slurm: Slurm, image: str) -> None:
@@ -355,8 +370,11 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--container-unshare=net", "--container-unshare is not supported: jobs make no namespaces"),
-        ("--container-remap-root", "--container-remap-root is not supported: jobs make no user namespaces"),
+        (
+            "--container-unshare=net",
+            "--container-unshare is not supported: a container has the namespaces of tasks in the jail",
+        ),
+        ("--container-remap-root", "--container-remap-root is not supported: a task is its user in the container"),
         ("--container-entrypoint", "entry point /bin/sh has failed with exit code"),
         ("--container-mounts=relative:/x", "absolute paths"),
         ("--container-workdir=/missing", "chdir to /missing"),

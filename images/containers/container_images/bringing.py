@@ -64,7 +64,9 @@ class ImageBringer:
             ImageError: There is no such image for the user.
 
         """
-        raw = self._skopeo("inspect", "--raw", self._image.skopeo)
+        # An archive of an OCI layout is unpacked: the default, /var/tmp, is not in the importer's root.
+        unpacked = Path(self._environment["HOME"])
+        raw = self._skopeo("inspect", "--raw", self._image.skopeo, temporary=unpacked)
         self.least_bytes = size_of_layers(raw)
         return f"sha256:{hashlib.sha256(raw).hexdigest()}"
 

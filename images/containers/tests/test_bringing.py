@@ -659,6 +659,7 @@ def test_a_long_unpacking_tells_how_far_it_is(
         "PATH": f"{tmp_path}/bin:{programs['PATH']}",
         "UMOCI": str(umoci),
         "TOLD": f"{tmp_path}/told",
+        "HOME": str(tmp_path),
     }
     monkeypatch.setattr(program_running, "_PROGRESS_SECONDS", 0.2)
     said: list[str] = []

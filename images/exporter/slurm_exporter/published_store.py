@@ -23,8 +23,8 @@ def read(store: Path) -> Samples:
     for file in (store / "images").glob("*/size"):
         try:
             found = int(file.read_text()), file.stat().st_mtime
-        except FileNotFoundError:
-            continue  # it has just been removed
+        except (FileNotFoundError, ValueError):
+            continue  # it has just been removed, or a loss of power has left it empty
         sizes[file.parent.name.partition(".")[0]] = found
         sums.add("slurm_container_store_images")
         sums.add("slurm_container_store_bytes", value=found[0])

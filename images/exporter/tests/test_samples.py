@@ -157,6 +157,15 @@ def test_images_for_everybody_have_a_size_by_name_and_the_store_one_with_former_
     assert value(values, "slurm_container_store_images") == 2
 
 
+def test_a_size_that_a_loss_of_power_has_left_empty_hides_no_other_image(tmp_path: Path) -> None:
+    for name, size in (("a", ""), ("b", "20")):
+        folder = tmp_path / "images" / f"{name * 64}.x86_64"
+        folder.mkdir(parents=True)
+        (folder / "size").write_text(size)
+
+    assert published_store.read(tmp_path)["slurm_container_store_bytes"] == [((), 20)]
+
+
 def test_a_store_that_is_not_filled_yet_has_no_images(tmp_path: Path) -> None:
     assert published_store.read(tmp_path) == {
         "slurm_container_store_images": [((), 0)],

@@ -23,6 +23,9 @@ PORTS = range(21_018, 32_768)
 _ATTEMPT_SECONDS = 15
 """Time that an attempt takes in addition to its measurement."""
 
+_START_SHARE = 0.1
+"""Longest start of containers, as a share of a job's time limit."""
+
 _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
 
 
@@ -115,18 +118,35 @@ def script(program: str, addresses: Mapping[str, str], given: Mapping[str, float
         image: Image of a container for the program. Empty: it runs in the jail.
     """
     found = PROGRAMS[program]
+    if image and found.of_jail:
+        return _in_image(found, addresses, given, folder, image)
     measures = found.script(addresses, given, folder)
-    if not found.of_jail:
-        return measures
-    looks = f"command -v {found.of_jail} > /dev/null || {{ echo '{_MISSING} {found.of_jail}'; exit 127; }}"
-    if not image:
-        return f"{looks}; {measures}"
-    step = f"{SRUN} --container-image={shlex.quote(image)}"
-    # The first step starts the container on all nodes: a failure before it has ended is not one of the program.
-    first = f"{step} --ntasks-per-node=1 --mpi=none sh -c {shlex.quote(looks)} || exit; echo '{_BEGAN}'"
+    return f"{_looks(found)}; {measures}" if found.of_jail else measures
+
+
+def _looks(program: LongProgram) -> str:
+    name = program.of_jail
+    return f"command -v {name} > /dev/null || {{ echo '{_MISSING} {name}'; exit 127; }}"
+
+
+def _in_image(
+    program: LongProgram, addresses: Mapping[str, str], given: Mapping[str, float], folder: str, image: str
+) -> str:
+    """Return the script of a job whose steps run in containers.
+
+    Their start is no work of the program. A first step starts them on all nodes: a failure before it has ended, or a
+    slow start, says nothing about the nodes. The program gets the time that two starts leave.
+    """
+    start_seconds = max(1, round(given["time_limit"] * _START_SHARE))
+    measures = program.script(addresses, {**given, "time_limit": given["time_limit"] - 2 * start_seconds}, folder)
+    # The image's own values would win over those that make NCCL state what it uses.
+    step = f"{SRUN} --container-image={shlex.quote(image)} --container-env=NCCL_DEBUG,NCCL_DEBUG_SUBSYS"
+    first = f"{step} --ntasks-per-node=1 --mpi=none sh -c {shlex.quote(_looks(program))} || exit"
+    slow = f'echo "the start of the containers took $took s, allowed {start_seconds}"; exit 1'
+    timed = f"began=$(date +%s); {first}; took=$(($(date +%s) - began)); [ $took -le {start_seconds} ] || {{ {slow}; }}"
     if SRUN in measures:
-        return f"{first}; {measures.replace(SRUN, step)}"
-    return f"{first}; exec {step} --mpi=none sh -c {shlex.quote(measures)}"
+        return f"{timed}; echo '{_BEGAN}'; {measures.replace(SRUN, step)}"
+    return f"{timed}; echo '{_BEGAN}'; exec {step} --mpi=none sh -c {shlex.quote(measures)}"
 
 
 def missing_program(output: str) -> str | None:

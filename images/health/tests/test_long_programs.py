@@ -279,6 +279,29 @@ def test_all_steps_of_a_job_are_in_its_image(
     assert has_begun(ended.stdout)
     assert ended.stdout.splitlines()[-1].startswith({"dcgm": "diag -r 2 -j", "nccl": "-b 8M -e 8M -g 8"}[program])
     assert (tmp_path / "srun.images").read_text() == "--container-image=team/tests:1\n" * 2
+    assert "--container-env=NCCL_DEBUG,NCCL_DEBUG_SUBSYS" in script(program, {}, ARGUMENTS, "/out", "team/tests:1")
+
+
+def test_a_slow_start_of_containers_is_none_of_the_programs_and_leaves_it_its_time(tmp_path: Path) -> None:
+    arguments = {**ARGUMENTS, "time_limit": 10}
+    wrapped = script("dcgm", {}, arguments, "/out", "team/tests:1").replace("/opt/slurm/bin/", "")
+    (tmp_path / "srun").write_text("#!/bin/sh\n")
+    (tmp_path / "date").write_text(
+        f"#!/bin/sh\necho . >> {tmp_path}/dates; echo $(($(wc -l < {tmp_path}/dates) * 2))\n"
+    )
+    for name in ("srun", "date"):
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    ended = subprocess.run(["/bin/sh", "-c", wrapped], env=path, stdout=subprocess.PIPE, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert ended.stdout == "the start of the containers took 2 s, allowed 1\n"
+
+
+def test_attempts_between_containers_end_before_the_limit_of_the_job() -> None:
+    addresses = {"a": "10.0.0.1", "b": "10.0.0.2"}
+    text = script("tcp", addresses, {**ARGUMENTS, "seconds": 280}, "", "team/tests:1")
+    assert {int(bound) for bound in re.findall(r"timeout (\d+)", text)} == {210}
 
 
 def test_an_attempt_between_two_nodes_ends_before_the_limit_of_its_job_however_long_it_measures() -> None:

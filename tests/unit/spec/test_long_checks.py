@@ -161,12 +161,27 @@ def test_an_image_that_jobs_would_pull_is_refused(containers: dict[str, Any] | N
     assert "health.long_checks.tcp_bandwidth.image" in str(caught.value)
 
 
-@pytest.mark.parametrize("listed", ["docker.io/team/tools:latest", f"team/tools:latest@sha256:{'a' * 64}"])
-def test_an_image_is_found_by_every_name_by_which_jobs_start_it(listed: str) -> None:
-    spec = a_cluster({"tcp_bandwidth": {"image": "team/tools"}}, containers={"images": [listed]})
+DIGEST = f"sha256:{'a' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("listed", "image"),
+    [
+        ("docker.io/team/tools:latest", "team/tools"),
+        (f"team/tools:latest@{DIGEST}", "team/tools"),
+        (f"team/tools:1@{DIGEST}", f"team/tools@{DIGEST}"),
+        (f"team/tools@{DIGEST}", f"team/tools:1@{DIGEST}"),
+    ],
+)
+def test_an_image_is_found_by_every_name_by_which_jobs_start_it(listed: str, image: str) -> None:
+    spec = a_cluster({"tcp_bandwidth": {"image": image}}, containers={"images": [listed]})
     name = LongCheck.TCP_BANDWIDTH
 
-    assert long_settings(spec, name, spec.health.long_checks[name])["image"] == "team/tools"
+    assert long_settings(spec, name, spec.health.long_checks[name])["image"] == image
+
+
+def test_the_image_of_a_check_that_is_off_may_be_any() -> None:
+    a_cluster({"tcp_bandwidth": {"enabled": False, "image": "team/tools"}})
 
 
 def test_an_image_of_a_check_whose_program_comes_with_the_workers_is_refused() -> None:
