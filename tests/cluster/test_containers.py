@@ -372,7 +372,7 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, 
     [
         (
             "--container-unshare=net",
-            "--container-unshare is not supported: a container has the namespaces of tasks in the jail",
+            "--container-unshare is not supported: a container has the namespaces of tasks",
         ),
         ("--container-remap-root", "--container-remap-root is not supported: a task is its user in the container"),
         ("--container-entrypoint", "entry point /bin/sh has failed with exit code"),
