@@ -21,7 +21,7 @@ sh -c 'echo $$ > /sys/fs/cgroup/container/cgroup.procs; exec unshare --cgroup --
 """Script that runs another one in the cgroup of a container, as runc makes it with cgroup v2."""
 
 OPENED = f"""set -e
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
+umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -o remount,bind,ro /sys/fs/cgroup
 . {SCRIPTS}/layout.sh
 . {SCRIPTS}/cgroups.sh

@@ -6,7 +6,7 @@ from tools.soak.parts import LANES
 from tools.soak.passes import Pass, Revision
 from tools.soak.seconds import measured, updated
 
-_, CLUSTERS, NEWER = (lane.name for lane in LANES)
+_, CLUSTERS, NEWER, _ = (lane.name for lane in LANES)
 HERE = "tests/unit/tools/soak/test_seconds.py"
 OTHER = "tests/unit/tools/soak/test_parts.py"
 
