@@ -94,7 +94,7 @@ def test_an_image_is_brought_once_and_runs_on_every_node(slurm: Slurm, image: st
 
 
 def test_an_archive_of_an_oci_layout_is_an_image_too(slurm: Slurm, image: str, tmp_path: Path) -> None:
-    files = layer([("bin/busybox", busybox.program()), special("bin/sh", b"2", "busybox")])
+    files = layer([("bin/busybox", busybox.program()), special("bin/sh", b"2", "busybox")], mode=0o755)
     layout = make_layout(tmp_path / "layout", [files], Env=["PATH=/bin"])
     with tarfile.open(tmp_path / "oci.tar", "w") as archive:
         for path in layout.iterdir():
@@ -102,7 +102,7 @@ def test_an_archive_of_an_oci_layout_is_an_image_too(slurm: Slurm, image: str, t
     send(slurm, "/home/alice/images/oci.tar", (tmp_path / "oci.tar").read_bytes())
 
     said, _ = run(slurm, "/home/alice/images/oci.tar", "echo $0 from $PATH")
-    assert said == "sh from /bin\n"
+    assert said == "/bin/sh from /bin\n"
 
 
 def test_a_relative_path_counts_from_the_working_directory(slurm: Slurm, image: str) -> None:
