@@ -44,4 +44,5 @@ DAEMONS = {
         Question(("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"), 20, 15)
     ),
 }
-"""The daemons by their names. A stopped slurmctld is known within 19 s, and a stopped slurmdbd within 53 s."""
+"""The daemons by their names. A stopped slurmctld is known within 19 s, or 39 s if it stops while it is asked for its
+jobs, and a stopped slurmdbd within 53 s."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from daemon_watch.questions import Question, Questions
 from slurmd_watch.port import Port
@@ -15,6 +16,9 @@ RETRY_SECONDS = 1.0
 
 OPEN_QUESTIONS = 2
 """Questions in a row without an answer after which the port is closed."""
+
+LOST_QUESTIONS = 5
+"""Questions in a row of which none may succeed before slurmctld ends: time alone also passes where all stands still."""
 
 GRACE_SECONDS = 60
 """Time in which slurmctld saves its state on SIGTERM. A process that is stopped takes none."""
@@ -27,8 +31,9 @@ class Watch:
         daemon: Name of the daemon, for messages.
         questions: Its questions.
         port: The port that shows whether it answers.
+        mark: File that is there once the daemon has answered. A watch that starts again finds it.
         now: Seconds, which only grow.
-        run: Runs a command for at most so many seconds, and returns True if it succeeded.
+        run: Runs a command for at most so many seconds, and returns True if it succeeded; None if it has not started.
         end: Ends the daemon, and the container with it.
     """
 
@@ -37,15 +42,16 @@ class Watch:
         daemon: str,
         questions: Questions,
         port: Port,
+        mark: Path,
         *,
         now: Callable[[], float],
-        run: Callable[[Sequence[str], float], bool],
+        run: Callable[[Sequence[str], float], bool | None],
         end: Callable[[], None],
     ) -> None:
         self._daemon, self._questions, self._port = daemon, questions, port
+        self._has_answered = mark
         self._now, self._run, self._end = now, run, end
-        self._open_questions = 0
-        self._has_answered = False
+        self._open_questions = self._lost_questions = 0
         self._worked = self._asked = now()
 
     def look(self) -> float:
@@ -54,8 +60,9 @@ class Watch:
         answered = self._run(question.command, question.answer_seconds)
         if answered:
             self._open_questions = 0
-            if not self._has_answered:
-                self._has_answered, self._worked = True, self._now()
+            if not self._has_answered.exists():
+                self._has_answered.touch()
+                self._worked = self._now()
             self._port.open()
         else:
             self._open_questions += 1
@@ -66,17 +73,22 @@ class Watch:
                 self._port.close()
         works = self._questions.works
         # Kubernetes ends one that never answers (the startup probe). The first open question is asked again at once.
-        if works is not None and self._has_answered and (answered or not self._port.is_open):
-            self._look_at_work(works)
+        if works is not None and self._has_answered.exists() and (answered or not self._port.is_open):
+            answered = self._takes_jobs(works) and answered
         return question.pause_seconds if answered else RETRY_SECONDS
 
-    def _look_at_work(self, question: Question) -> None:
+    def _takes_jobs(self, question: Question) -> bool:
+        """Ask if it is time to, and end a slurmctld that takes no jobs. Return False after a failure."""
         if self._now() - self._asked < question.pause_seconds:
-            return
+            return True
         self._asked = self._now()
-        if self._run(question.command, question.answer_seconds):
-            self._worked = self._now()
-        elif self._now() - self._worked >= self._questions.lost_seconds:
+        # A question that could not be asked says nothing of slurmctld.
+        if self._run(question.command, question.answer_seconds) is not False:
+            self._worked, self._lost_questions = self._now(), 0
+            return True
+        self._lost_questions += 1
+        lost = self._now() - self._worked >= self._questions.lost_seconds
+        if lost and self._lost_questions >= LOST_QUESTIONS:
             print(
                 f"{self._daemon} has taken no jobs for {self._questions.lost_seconds:g} s: it ends, and Kubernetes "
                 "starts its container again. Running jobs go on.",
@@ -84,15 +96,18 @@ class Watch:
                 flush=True,
             )
             self._end()
+        return False
 
 
-def run_silently(command: Sequence[str], seconds: float) -> bool:
-    """Run a command without its output, and return True if it succeeded within the seconds."""
+def run_silently(command: Sequence[str], seconds: float) -> bool | None:
+    """Run a command without its output, and return True if it succeeded in time; None if no process can be started."""
     nothing = subprocess.DEVNULL
     try:
         done = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, timeout=seconds, check=False)
-    except (OSError, subprocess.TimeoutExpired):  # no process can be started, or it hangs
+    except subprocess.TimeoutExpired:
         return False
+    except OSError:
+        return None
     return done.returncode == 0
 
 

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -21,17 +22,34 @@ PROBE_SECONDS = 2
 class Watched:
     """A watch in a time of its own, with a daemon that answers the commands as it is told."""
 
-    def __init__(self, name: str, port: Port) -> None:
+    def __init__(self, name: str, port: Port, folder: Path) -> None:
         self.name, self.port, self.seconds = name, port, 0.0
-        self.answers = self.works = True
+        self.answers = True
+        self.works: bool | None = True
+        self.stops_when_asked_for_jobs = False
+        self.stopped = self.asked_open = 0.0
+        """Times at which it has stopped so, and of the last question while the port was open."""
         self.ended: list[float] = []
         self.programs = 0
         self.questions: Questions = DAEMONS[name]
-        self._watch = Watch(name, self.questions, port, now=lambda: self.seconds, run=self._run, end=self._end)
+        self._mark = folder / "answered"
+        self.start()
 
-    def _run(self, command: Sequence[str], limit: float) -> bool:
+    def start(self) -> None:
+        """Start a watch, as another one has ended."""
+        self.port.close()
+        self._watch = Watch(
+            self.name, self.questions, self.port, self._mark, now=lambda: self.seconds, run=self._run, end=self._end
+        )
+
+    def _run(self, command: Sequence[str], limit: float) -> bool | None:
         self.programs += 1
-        answered = self.answers if command == self.questions.answers.command else self.works
+        for_jobs = command != self.questions.answers.command
+        if for_jobs and self.stops_when_asked_for_jobs and self.answers:
+            self.answers, self.works, self.stopped = False, False, self.seconds
+        if self.port.is_open:
+            self.asked_open = self.seconds
+        answered = self.works if for_jobs else self.answers
         self.seconds += 0 if answered else limit
         return answered
 
@@ -61,13 +79,15 @@ def port() -> Iterator[Port]:
 
 
 @pytest.fixture
-def slurmctld(port: Port) -> Watched:
-    return Watched("slurmctld", port)
+def slurmctld(port: Port, tmp_path: Path) -> Watched:
+    return Watched("slurmctld", port, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["slurmctld", "slurmdbd"])
-def test_a_stopped_daemon_is_not_ready_as_soon_as_by_probes_that_ran_its_commands(name: str, port: Port) -> None:
-    watched = Watched(name, port)
+def test_a_stopped_daemon_is_not_ready_as_soon_as_by_probes_that_ran_its_commands(
+    name: str, port: Port, tmp_path: Path
+) -> None:
+    watched = Watched(name, port, tmp_path)
     watched.until(lambda: port.is_open, 1)
     watched.answers = watched.works = False
     pause = watched.questions.answers.pause_seconds
@@ -102,6 +122,42 @@ def test_a_slurmctld_that_takes_no_jobs_ends_after_five_minutes(slurmctld: Watch
     assert 270 <= seconds <= 10 * 30 + 29, "the time that ten questions of a probe took"
 
 
+def test_a_slurmctld_that_stops_while_it_is_asked_for_its_jobs_is_not_ready_within_39_seconds(
+    slurmctld: Watched,
+) -> None:
+    slurmctld.run(25)
+    slurmctld.stops_when_asked_for_jobs = True
+    slurmctld.until(lambda: not slurmctld.answers, 60)
+
+    slurmctld.until(lambda: not slurmctld.port.is_open, 60)
+
+    assert slurmctld.asked_open - slurmctld.stopped + slurmctld.questions.answers.answer_seconds <= 39
+
+
+def test_a_watch_that_starts_again_ends_a_slurmctld_that_hangs(slurmctld: Watched) -> None:
+    slurmctld.run(60)
+    slurmctld.answers = slurmctld.works = False
+    slurmctld.start()
+
+    assert slurmctld.until(lambda: bool(slurmctld.ended), 600) <= 10 * 30 + 29
+
+
+def test_one_failure_after_a_stand_still_ends_no_slurmctld(slurmctld: Watched) -> None:
+    slurmctld.run(60)
+    slurmctld.seconds += 400
+    slurmctld.works = False
+    slurmctld.run(35)
+    assert slurmctld.ended == []
+
+
+def test_questions_that_cannot_be_asked_end_no_slurmctld(slurmctld: Watched) -> None:
+    slurmctld.run(60)
+    slurmctld.answers, slurmctld.works = False, None
+    slurmctld.run(1200)
+    assert not slurmctld.port.is_open
+    assert slurmctld.ended == []
+
+
 def test_a_slurmctld_that_takes_jobs_again_in_time_stays(slurmctld: Watched) -> None:
     slurmctld.run(60)
     for _ in range(4):
@@ -126,8 +182,8 @@ def test_a_slow_start_does_not_count_as_time_without_jobs(slurmctld: Watched) ->
     assert slurmctld.ended == []
 
 
-def test_a_slurmdbd_is_never_ended(port: Port) -> None:
-    watched = Watched("slurmdbd", port)
+def test_a_slurmdbd_is_never_ended(port: Port, tmp_path: Path) -> None:
+    watched = Watched("slurmdbd", port, tmp_path)
     watched.run(60)
     watched.answers = False
     watched.run(1200)
@@ -135,8 +191,8 @@ def test_a_slurmdbd_is_never_ended(port: Port) -> None:
 
 
 @pytest.mark.parametrize(("name", "most"), [("slurmctld", 9), ("slurmdbd", 3)])
-def test_a_daemon_that_answers_takes_few_programs_a_minute(name: str, most: int, port: Port) -> None:
-    watched = Watched(name, port)
+def test_a_daemon_that_answers_takes_few_programs_a_minute(name: str, most: int, port: Port, tmp_path: Path) -> None:
+    watched = Watched(name, port, tmp_path)
     watched.run(60)
     before = watched.programs
     watched.run(600)
@@ -153,7 +209,9 @@ def test_a_stopped_process_is_killed_after_its_time_of_grace(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("command", "succeeds"), [(["true"], True), (["false"], False), (["sleep", "60"], False), (["/none"], False)]
+    ("command", "succeeds"), [(["true"], True), (["false"], False), (["sleep", "60"], False), (["/none"], None)]
 )
-def test_a_command_that_fails_hangs_or_cannot_be_started_is_no_answer(command: list[str], succeeds: bool) -> None:
-    assert run_silently(command, 2) == succeeds
+def test_a_command_that_fails_or_hangs_is_no_answer_and_one_that_cannot_be_started_says_nothing(
+    command: list[str], succeeds: bool | None
+) -> None:
+    assert run_silently(command, 2) is succeeds
