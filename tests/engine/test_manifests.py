@@ -14,6 +14,7 @@ from soperator_pulumi.manifests import manifests_of
 from soperator_pulumi.testing import deploy
 from tests.engine.conftest import Stack
 from tools import paths
+from tools.kube.debs import tool
 
 pytestmark = pytest.mark.engine
 
@@ -53,12 +54,18 @@ def test_the_commands_of_the_page_make_the_secrets(folder: tuple[Stack, Path], t
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", (manifests / "secrets.md").read_text(), re.DOTALL))
     keys = tmp_path / "keys"
     keys.mkdir()
-    kubectl = stack.kubernetes.kubectl.parent
+    ssh = tool("ssh")  # its package has ssh-keygen, too
+    programs = f"{stack.kubernetes.kubectl.parent}:{ssh.path.parent}:/usr/bin:/bin"
 
     subprocess.run(
         ["bash", "-euc", commands],
         cwd=keys,
-        env={"PATH": f"{kubectl}:/usr/bin:/bin", "KUBECONFIG": str(stack.kubernetes.kubeconfig), "HOME": str(keys)},
+        env={
+            **ssh.environment,
+            "PATH": programs,
+            "KUBECONFIG": str(stack.kubernetes.kubeconfig),
+            "HOME": str(keys),
+        },
         check=True,
         timeout=120,
     )

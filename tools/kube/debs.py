@@ -23,6 +23,9 @@ _APT_SECONDS = 900
 _LEFT_OUT = "left-out"
 """File that names the packages left out because the machine has them installed."""
 
+_HELPER_FOLDERS = ("usr/local/libexec/podman", "usr/local/lib/podman", "usr/libexec/podman", "usr/lib/podman")
+"""Folders of helpers, below /: containers.conf(5), `helper_binaries_dir`."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -35,6 +38,9 @@ class Program:
     version: tuple[str, ...] = ("--version",)
     """Arguments that make it print its version."""
 
+    helper: str = ""
+    """Program that it looks for in _HELPER_FOLDERS; empty: none."""
+
 
 _CONTAINERD = Program("containerd", (1, 6))
 _NFT = Program("nftables", (1, 0, 1))  # kube-proxy's nftables mode asks for 1.0.1
@@ -45,7 +51,7 @@ PROGRAMS: Mapping[str, Program] = {
     "runc": Program("runc", (1, 1)),
     "nft": _NFT,
     "conntrack": Program("conntrack"),
-    "buildah": Program("buildah", (1, 28)),
+    "buildah": Program("buildah", (1, 28), helper="netavark"),  # that of Debian 13 builds nothing without it
     "mmdebstrap": Program("mmdebstrap", (1, 3)),
     "ip": Program("iproute2"),
     "ss": Program("iproute2"),
@@ -61,7 +67,7 @@ PACKAGES = (
     *sorted({program.package for program in PROGRAMS.values()}),
     "containernetworking-plugins",
     "debian-archive-keyring",  # images are made of Debian packages on any distribution
-    "netavark",  # buildah of Debian 13 builds nothing without it, though builds here make no network
+    *(program.helper for program in PROGRAMS.values() if program.helper),
 )
 """Packages fetched if a program is missing: always all, because they share most requirements."""
 
@@ -88,10 +94,10 @@ class Tool:
 
 @cache
 def tool(name: str) -> Tool:
-    """Return a program: the one on PATH if new enough, else the one of the unpacked packages."""
+    """Return a program: the one on PATH if new enough and complete, else the one of the unpacked packages."""
     program = PROGRAMS[name]
     found = shutil.which(name)
-    if found and _new_enough(Path(found), program):
+    if found and _new_enough(Path(found), program) and _has_helper(program):
         return Tool(name, Path(found))
     return Tool(name, unpacked().program(name), unpacked().environment)
 
@@ -112,6 +118,10 @@ def _new_enough(path: Path, program: Program) -> bool:
         return parse_version(output([path, *program.version])) >= program.oldest
     except UserError:  # it does not run
         return False
+
+
+def _has_helper(program: Program) -> bool:
+    return not program.helper or any((Path("/") / folder / program.helper).exists() for folder in _HELPER_FOLDERS)
 
 
 def parse_version(text: str) -> tuple[int, ...]:

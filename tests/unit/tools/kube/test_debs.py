@@ -73,6 +73,20 @@ def test_one_that_is_too_old_or_does_not_run_is_passed_over(machine: Path, print
     assert debs.tool("runc").path == machine.parent / "unpacked/usr/sbin/runc"
 
 
+@pytest.mark.parametrize("folder", ["usr/libexec/podman", "usr/lib/podman"])
+def test_a_buildah_on_path_is_used_only_with_its_helper(
+    machine: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    monkeypatch.setattr(debs, "_HELPER_FOLDERS", tuple(str(root / name) for name in debs._HELPER_FOLDERS))
+    program(machine / "buildah", "buildah version 1.39.3")
+    program(machine.parent / "unpacked/usr/bin/buildah", "buildah version 1.28.2")
+    assert debs.tool("buildah").path == machine.parent / "unpacked/usr/bin/buildah"
+    program(root / folder / "netavark", "netavark 1.14.0")
+    debs.tool.cache_clear()
+    assert debs.tool("buildah").path == machine / "buildah"
+
+
 def test_an_unpacked_program_finds_its_libraries_and_helpers(machine: Path) -> None:
     found = debs.tool("runc")
     root = machine.parent / "unpacked"
