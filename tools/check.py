@@ -38,7 +38,7 @@ THEN = (
     SourceCheck("types", ".venv/bin/mypy"),
     SourceCheck(
         "layers",
-        "env PYTHONPATH=images/containers:images/exporter:images/health:images/jail-tools "
+        "env PYTHONPATH=images/containers:images/exporter:images/health:images/jail-tools:images/wire "
         ".venv/bin/lint-imports --no-logo",
     ),
     SourceCheck(

@@ -194,7 +194,7 @@ LONG_CHECK_REPORTS = "/run/long-checks"
 """Directory of the exporter's container with the reports of the long checks."""
 
 NOT_VERIFIED = "health: not verified"
-"""Reason of the drain of a new node until long checks have passed (`images/health/long_checks/newcomers.py`)."""
+"""Reason of the drain of a new node until long checks have passed (`images/wire/slurm_wire/drain_reasons.py`)."""
 
 HEALTH_USER = "soperator-health"
 HEALTH_UID = 64034

@@ -15,7 +15,7 @@ NO_REASON = "none"
 """Output of `sinfo` for a node without a reason. Slurm 24.11 keeps a reason until another one replaces it."""
 
 _FINDINGS = "health:"
-"""Begin of a node's `Extra` if its health checks wrote it (FINDINGS in images/health/node_health/state_machine.py)."""
+"""Begin of a node's `Extra` if its health checks wrote it (images/wire/slurm_wire/drain_reasons.py)."""
 
 _YEAR_MINUTES = 365 * 24 * 60
 

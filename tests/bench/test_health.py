@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from health_testing import IMPORT_ROOTS
 from health_testing.smi_outputs import query
 from soperator_pulumi.render.node_health import node_settings
 from tests.bench.ratios import Goal, report
 from tests.bench.sizes import size
 from tests.strategies import a_spec
-from tools import paths
 
 SINGLE_ROUNDS = size(5, 1)
 """One a process, as a node runs them."""
@@ -30,7 +30,7 @@ with open("/proc/self/status") as status, open(sys.argv[2] + "/peak", "w") as pe
 """
 CHECKS = f"""
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from node_health import readers
 from node_health.command import check
 from node_health.health_round import Slurm
@@ -83,7 +83,7 @@ def node(tmp_path: Path) -> Path:
 
 def run(node: Path, program: str, rounds: int = 1) -> tuple[float, float]:
     """Return the CPU seconds and the MiB of a program, which has to succeed."""
-    command = [sys.executable, "-IS", "-c", program, str(paths.ROOT / "images/health"), str(node)]
+    command = [sys.executable, "-IS", "-c", program, ":".join(IMPORT_ROOTS), str(node)]
     quiet = [(os.POSIX_SPAWN_OPEN, 1, str(node / "printed"), os.O_WRONLY | os.O_CREAT, 0o600)]
     arguments = [*command, str(node / "nvidia-smi"), str(rounds)]
     pid = os.posix_spawn(sys.executable, arguments, os.environ, file_actions=quiet)

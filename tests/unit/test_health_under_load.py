@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from health_testing import IMPORT_ROOTS
 from soperator_pulumi import parse_cluster
 from soperator_pulumi.render.node_health import node_settings
 from tests.rendered.cluster.clusters import a_spec
@@ -21,12 +22,12 @@ MEMORY_MIB = times(64, 4096)
 
 SCONTROL = """#!/bin/sh
 case "$1" in
-show) printf 'NodeName=cpu-0\\n   State=IDLE+DYNAMIC_NORM ThreadsPerCore=1\\n' ;;
+show) echo 'NodeName=cpu-0 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1' ;;
 *) echo "$*" >> {calls} ;;
 esac
 """
 PROGRAM = """
-import sys; sys.path.insert(0, {health!r})
+import sys; sys.path[:0] = {roots}
 from node_health.command import check; sys.exit(check("cpu-0", {folder!r}, {folder!r}))
 """
 
@@ -43,7 +44,7 @@ def test_rounds_of_a_healthy_machine_under_load_drain_nothing(tmp_path: Path, se
     scontrol.parent.mkdir()
     scontrol.write_text(SCONTROL.format(calls=calls))
     scontrol.chmod(0o755)
-    program = PROGRAM.format(health=str(HEALTH), folder=str(tmp_path))
+    program = PROGRAM.format(roots=IMPORT_ROOTS, folder=str(tmp_path))
     done = subprocess.run(
         [
             *("nice", sys.executable, HEALTH / "health_testing/rounds_under_load.py", str(ROUNDS), tmp_path),

@@ -16,6 +16,7 @@ SOURCES = (
     "images/health/node_health",
     "images/health/long_checks",
     "images/jail-tools/jail_tools",
+    "images/wire/slurm_wire",
 )
 
 IN_EACH_LAYER = {

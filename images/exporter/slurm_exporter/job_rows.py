@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from slurm_exporter import hostlists
 from slurm_exporter.samples import Unread, printable, whole_number
+from slurm_wire import hostlists
 
 _WIDTHS = {
     "JobID": 12,

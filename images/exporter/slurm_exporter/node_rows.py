@@ -5,20 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from slurm_exporter.samples import Unread, printable, whole_number
+from slurm_wire import drain_reasons, records
 
 COMMAND = ("scontrol", "--oneliner", "--detail", "show", "nodes")
 
-_KEY = re.compile(r"(?:^| )(\w+)=(\S*)")
-_REASON = re.compile(r"Reason=(.*) \[[^\[\]]*@([^\[\]@]*)\]")
-"""Reason, and the time after its user, whose name may be `user@domain`."""
-_HEALTH = re.compile(r"health ([a-z0-9_]+): ")
-_REPLACE = " (replace the machine), allowed "
-"""Part of the reason by a check whose action is `drain_and_replace`."""
-_NEW_NODE = "health: not verified"
-"""Reason of a new node that long checks have to pass first."""
-_HOOK = re.compile(r"hook ([a-z0-9_-]+): ")
-_FINDINGS = "health:"
-_OURS = re.compile(r"soperator-pulumi \S+: ([a-z-]+)")
 _BUSY = {"ALLOCATED", "MIXED", "COMPLETING"}
 _BASE_STATES = {"allocated", "down", "error", "future", "idle", "mixed", "unknown"}
 _MIB = 1024**2
@@ -80,27 +70,25 @@ class NodeRow:
     @property
     def health_check(self) -> str:
         """Return the health check that the node's reason names. Empty where it names none."""
-        if self.reason.startswith(_NEW_NODE):
-            return "verification"
-        found = _HEALTH.match(self.reason)
-        return found[1] if found else ""
+        return drain_reasons.named_check(self.reason)
 
     @property
     def asks_for_replacement(self) -> bool:
         """Return True where the health check that drains the node asks for another machine."""
-        return bool(self.health_check) and _REPLACE in self.reason
+        return drain_reasons.asks_for_replacement(self.reason)
 
     @property
     def operation(self) -> str:
         """Return the operation of this package, or the hook of jobs, that the node's reason names. Empty for none."""
-        found = _OURS.match(self.reason) or _HOOK.match(self.reason)
-        return found[1] if found else ""
+        return drain_reasons.named_operation(self.reason) or drain_reasons.named_hook(self.reason)
 
     @property
     def drain_source(self) -> str:
         """Return the origin of the reason: health, hook, deployment or admin."""
-        if self.health_check or _HOOK.match(self.reason):
-            return "health" if self.health_check else "hook"
+        if self.health_check:
+            return "health"
+        if drain_reasons.named_hook(self.reason):
+            return "hook"
         return "deployment" if self.operation else "admin"
 
 
@@ -110,7 +98,7 @@ def parse(text: str, unread: Unread) -> Iterator[NodeRow]:
     Raises:
         ValueError: no node has the form of one.
     """
-    lines = [line for line in text.split("\n") if line.strip() and line != _NO_NODES]  # no other character ends a line
+    lines = [line for line in records.lines(text) if line != _NO_NODES]
     rows = []
     for line in lines:
         try:
@@ -125,10 +113,7 @@ def parse(text: str, unread: Unread) -> Iterator[NodeRow]:
 def _row(line: str, unread: Unread) -> NodeRow:
     if not line.startswith("NodeName="):
         raise UnknownFormError("line", line)
-    # What people may write stands last, so that none of it takes the place of a value.
-    values: dict[str, str] = {}
-    for key, value in _KEY.findall(line):
-        values.setdefault(key, value)
+    values = records.fields(line)
     state, *flags = _field(values, "State").replace("*", "+NOT_RESPONDING").split("+")
     if state.lower() not in _BASE_STATES:
         unread.add("State", state)
@@ -145,16 +130,11 @@ def _row(line: str, unread: Unread) -> NodeRow:
         memory_free_bytes=None if (mib := whole_number(free)) is None else mib * _MIB,
         gpus=_gpus(values, "Gres", unread),
         gpus_alloc=_gpus(values, "GresUsed", unread),
-        partitions=tuple(filter(None, values.get("Partitions", "").split(","))),
+        partitions=records.words(values.get("Partitions", "")),
         reason=reason,
         reason_time=reason_time,
-        findings=_findings(values.get("Extra", "")),
+        findings=drain_reasons.findings(values.get("Extra", "")),
     )
-
-
-def _findings(extra: str) -> tuple[str, ...]:
-    ours = extra.startswith(_FINDINGS)
-    return tuple(filter(None, extra.removeprefix(_FINDINGS).split(","))) if ours else ()
 
 
 def _field(values: Mapping[str, str], key: str) -> str:
@@ -173,11 +153,11 @@ def _number(values: Mapping[str, str], key: str) -> int:
 
 def _reason(line: str, values: Mapping[str, str], unread: Unread) -> tuple[str, int]:
     """Return the reason and its time, since 1970; an empty text and 0 if the node has none."""
-    found = _REASON.search(line)
-    time = whole_number(found[2]) if found else None
+    found = records.reason(line)
+    time = whole_number(found.time) if found else None
     if time is None and "Reason" in values:
-        unread.add("Reason", found[2] if found else values["Reason"])
-    return printable(found[1]) if found else "", time or 0
+        unread.add("Reason", found.time if found else values["Reason"])
+    return printable(found.text) if found else "", time or 0
 
 
 def _gpus(values: Mapping[str, str], key: str, unread: Unread) -> int:

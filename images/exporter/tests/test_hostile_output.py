@@ -1,13 +1,11 @@
 """Texts and numbers that users put into Slurm's answers: bounded, clean, and the failure of one source at most."""
 
-import contextlib
-
 import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from slurm_exporter import hostlists, job_rows, job_samples, node_rows
+from slurm_exporter import job_rows, job_samples, node_rows
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 from slurm_exporter.metric_table import METRICS
@@ -132,9 +130,3 @@ def test_a_node_of_an_unknown_form_costs_no_other_its_samples() -> None:
     assert [row.name for row in node_rows.parse(f"{odd}\n{NODES}", Unread())] == ["gpu-1", "gpu-0"]
     with pytest.raises(ValueError, match="none of 1 nodes has a known form: NodeName=odd"):
         next(node_rows.parse(odd, Unread()))
-
-
-@pytest.mark.parametrize("hostlist", ["gpu-[0-99999999999]", "gpu-[9-0]", "gpu-[a-b]", "gpu-[0", "]["])
-def test_a_host_list_of_any_form_has_an_end(hostlist: str) -> None:
-    with contextlib.suppress(ValueError):
-        assert len([*hostlists.names(hostlist)]) <= hostlists.MOST_NAMES

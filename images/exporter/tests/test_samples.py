@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from prometheus_client.parser import text_string_to_metric_families
-from slurm_exporter import hostlists, job_rows, long_reports, node_rows, published_store, scheduler_samples
+from slurm_exporter import job_rows, long_reports, node_rows, published_store, scheduler_samples
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 from slurm_exporter.metric_table import METRICS
@@ -294,19 +294,6 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
     at_faults = ("slurm_health_replace_machine", "slurm_exporter_unread_values")
     optional = ("slurm_long_check_", "slurm_container_", "slurm_exporter_node_condition", *at_faults)
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}
-
-
-@pytest.mark.parametrize(
-    ("hostlist", "names"),
-    [
-        ("", []),
-        ("cpu-0", ["cpu-0"]),
-        ("gpu-[0-2,7],cpu-0", ["gpu-0", "gpu-1", "gpu-2", "gpu-7", "cpu-0"]),
-        ("n[08-11]", ["n08", "n09", "n10", "n11"]),
-    ],
-)
-def test_host_lists_are_unfolded(hostlist: str, names: list[str]) -> None:
-    assert [*hostlists.names(hostlist)] == names
 
 
 def test_garbage_is_a_failure_of_the_call() -> None:

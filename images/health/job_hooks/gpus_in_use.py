@@ -11,7 +11,7 @@ from node_health import check_settings
 from node_health.all_checks import CHECKS
 from node_health.kernel_files import read
 from node_health.readers import Readers
-from node_health.state_machine import reason
+from slurm_wire.drain_reasons import health_reason
 
 _SETTINGS = "/etc/soperator/health"
 _USE = ("gpu_processes", "gpu_memory_used")
@@ -50,5 +50,5 @@ def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str
         result = CHECKS[name].judge(check.limit or 0, readings)
         if result and not result.passed:
             words = f"{name}: {result.value}, allowed {check.allowed}"
-            return GpuUse(words, reason(name, result, check.allowed, replace=check.replaces))
+            return GpuUse(words, health_reason(name, result.value, check.allowed, replace=check.replaces))
     return None

@@ -12,6 +12,7 @@ from node_health import node_record, noted_drains
 from node_health.bounded import BoundedProgram
 from node_health.node_record import NoAnswerError
 from node_health.state_machine import NodeState, check_of
+from slurm_wire.drain_reasons import hook_reason
 
 _SLURM_SECONDS = 10
 
@@ -52,7 +53,7 @@ class HookRun:
                 continue
             seconds = round(time.monotonic() - began, 1)
             event = {"hook": hook.name, "job": self._job.job_id, "problem": failure.problem, "seconds": seconds}
-            reason = failure.reason or f"hook {hook.name}: {failure.problem}"
+            reason = failure.reason or hook_reason(hook.name, failure.problem)
             drained = hook.action != "log" and self._drain(re.sub(r"[^ -!#-&(-~]", "?", reason))
             self._log({**event, "drained": drained})
             if hook.action == "requeue":

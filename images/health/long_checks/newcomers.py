@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 
 from node_health.state_machine import NodeState
+from slurm_wire.drain_reasons import NOT_VERIFIED, SILENT
 
-_REASON = re.compile(r"health: not verified(?:, passed (?P<passed>[a-z_ ]+?))?(?:, failed .+?)?(?: : Not responding)*")
+_REASON = re.compile(rf"{NOT_VERIFIED}(?:, passed (?P<passed>[a-z_ ]+?))?(?:, failed .+?)?{SILENT}")
 
 
 def passed_by_newcomer(node: NodeState) -> list[str] | None:
@@ -30,4 +31,4 @@ def reason_of_failure(passed: Sequence[str], failed: str) -> str:
 
 
 def _reason(passed: Sequence[str]) -> str:
-    return f"health: not verified, passed {' '.join(passed)}" if passed else "health: not verified"
+    return f"{NOT_VERIFIED}, passed {' '.join(passed)}" if passed else NOT_VERIFIED

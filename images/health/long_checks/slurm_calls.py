@@ -1,14 +1,11 @@
 """Calls of slurmctld, each within a bound. Their text is parsed here alone."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from node_health.bounded import BoundedProgram
 from node_health.state_machine import NodeState
-
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z/:_]*)=(\S*)")
-_REASON = re.compile(r" Reason=(.*?) \[[^\]]*\](?: |$)")
+from slurm_wire import records
 
 _MEASURED = {"COMPLETED", "FAILED", "TIMEOUT"}
 """Last states of a job that say something of its nodes."""
@@ -97,19 +94,17 @@ class JobRequest(NamedTuple):
 def parse_nodes(shown: str) -> list[SlurmNode]:
     """Return the nodes of `scontrol show nodes --oneliner`."""
     found = []
-    for line in shown.split("\n"):
-        # What people may write (Comment, Extra, Reason) stands last, so that none of it takes the place of a value.
-        fields = dict(reversed(_FIELD.findall(line)))
+    for line in records.lines(shown):
+        fields, reason = records.fields(line), records.reason(line)
         if "NodeName" not in fields:
             continue
-        reason = _REASON.search(line)
         found.append(
             SlurmNode(
                 fields["NodeName"],
-                NodeState(fields.get("State", "UNKNOWN"), reason[1] if reason else ""),
+                NodeState(fields.get("State", "UNKNOWN"), reason.text if reason else ""),
                 fields.get("NodeAddr", ""),
-                _listed(fields.get("ActiveFeatures", "")),
-                _listed(fields.get("Partitions", "")),
+                records.words(fields.get("ActiveFeatures", "")),
+                records.words(fields.get("Partitions", "")),
                 fields.get("ReservationName", ""),
             )
         )
@@ -122,23 +117,19 @@ def parse_jobs(shown: str) -> list[SlurmJob]:
     return [SlurmJob(int(job_id), state, name) for job_id, state, name in rows]
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(","))) if text != "(null)" else ()
-
-
 def parse_job_state(shown: str) -> str:
     """Return the state in `scontrol show job --oneliner`; an empty text without one.
 
     A job that ends after a suspension has a state of its own: the pause is in what it has measured.
     """
-    fields: dict[str, str] = dict(_FIELD.findall(shown))
+    fields = records.fields(shown)
     state, suspended = fields.get("JobState", ""), fields.get("SuspendTime", "None")
     return f"{state} after a suspension" if suspended != "None" and state in _MEASURED else state
 
 
 def reservation_nodes(shown: str) -> dict[str, str]:
     """Return the nodes of each reservation of `scontrol show reservations --oneliner`, as a host list."""
-    rows = [dict(_FIELD.findall(line)) for line in shown.split("\n")]
+    rows = map(records.fields, records.lines(shown))
     return {row["ReservationName"]: row.get("Nodes", "") for row in rows if "ReservationName" in row}
 
 

@@ -13,7 +13,8 @@ from node_health import check_settings, noted_drains
 from node_health.health_round import Round, Slurm, load, save
 from node_health.kernel_files import read
 from node_health.node_record import NoAnswerError
-from node_health.state_machine import FINDINGS, may_show
+from node_health.state_machine import may_show
+from slurm_wire.drain_reasons import findings_text
 
 SETTINGS = "/etc/soperator/health"
 """Folder with the settings of each node set: the ConfigMap."""
@@ -22,7 +23,7 @@ RUN = "/run/slurm"
 """Folder of the result, `health.json`, and of what rounds remember."""
 
 
-STOPPED = f"{FINDINGS}round"
+STOPPED = findings_text(["round"])
 """Finding of a node whose rounds do not end, or have no settings."""
 
 _STUCK_SECONDS = 300

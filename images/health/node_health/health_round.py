@@ -28,9 +28,9 @@ from node_health.state_machine import (
     failing,
     findings,
     may_show,
-    reason,
     recovered,
 )
+from slurm_wire.drain_reasons import health_reason
 
 FORMAT = 1
 """Format of the result file."""
@@ -206,7 +206,7 @@ class Round:
 
     def _reason(self, name: str) -> str:
         result, check = CheckResult(passed=False, value=self._memory["values"][name]), self.settings.checks[name]
-        return reason(name, result, check.allowed, replace=check.replaces)
+        return health_reason(name, result.value, check.allowed, replace=check.replaces)
 
     def _report(self, event: str, name: str) -> None:
         check = self.settings.checks[name]

@@ -1,13 +1,8 @@
 """The node's record in slurmctld: asked for and changed by scontrol, within a bound."""
 
-import re
-
 from node_health.bounded import BoundedProgram
 from node_health.state_machine import NodeState
-
-_STATE = re.compile(r"^ *State=(\S+)", re.MULTILINE)
-_EXTRA = re.compile(r"^ *Extra=(.*?) *$", re.MULTILINE)
-_REASON = re.compile(r"^ *Reason=(.*) \[[^\]\n]*\]$", re.MULTILINE)
+from slurm_wire import records
 
 
 class NoAnswerError(Exception):
@@ -15,15 +10,16 @@ class NoAnswerError(Exception):
 
 
 def parse_node(shown: str) -> NodeState:
-    """Return the state in the output of `scontrol show node`.
+    """Return the state in the output of `scontrol show node --oneliner`.
 
     Raises:
         NoAnswerError: The output has no state.
     """
-    state, found, extra = _STATE.search(shown), _REASON.search(shown), _EXTRA.search(shown)
-    if state is None:
+    line = next(records.lines(shown), "")
+    values, reason = records.fields(line), records.reason(line)
+    if "State" not in values:
         raise NoAnswerError(f"no state of the node: {shown[:80]!r}")
-    return NodeState(state[1], found[1] if found else "", extra[1] if extra else "")
+    return NodeState(values["State"], reason.text if reason else "", values.get("Extra", ""))
 
 
 def ask(node: str, seconds: float) -> NodeState:
@@ -32,7 +28,7 @@ def ask(node: str, seconds: float) -> NodeState:
     Raises:
         NoAnswerError: slurmctld does not answer, or does not know the node.
     """
-    return parse_node(_scontrol(seconds, "show", "node", node))
+    return parse_node(_scontrol(seconds, "show", "node", node, "--oneliner"))
 
 
 def drain(node: str, reason: str, seconds: float) -> None:

@@ -6,7 +6,7 @@ good because the new pod knows no other rate.
 
 import re
 
-from node_health.state_machine import REPLACE
+from slurm_wire.drain_reasons import REPLACE
 
 _END = rf"(?: and \d+ more)?(?: {re.escape(REPLACE)})?, allowed "
 _LOST = re.compile(rf"health network_port_lost: down: (.*?){_END}")

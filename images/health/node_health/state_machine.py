@@ -1,17 +1,10 @@
 """Rounds in a row, and what follows from them for the node: pure functions."""
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from node_health.check_settings import CheckSettings
-from node_health.results import CheckResult
-
-_ALLOWED = r"none|all|found|an answer|an end|a finished one|status 0|-?[\d.]+(?:e[+-]?\d+)?(?:%| [A-Za-z/]+)?"
-"""Ends of the reasons of health drains: words, or a limit and its unit. If an admin adds words, the drain stays."""
-
-_REASON = re.compile(rf"health (?P<check>[a-z_]+): .+, allowed (?:{_ALLOWED})(?: : Not responding)*", re.DOTALL)
-"""Reason of a health drain. slurmctld appends words if the node's slurmd has been silent for SlurmdTimeout."""
+from slurm_wire import drain_reasons
 
 _STRICTER = ("auto", "verify", "never")
 """Ways back, the strictest last. A stricter check takes over the reason of a drain, which decides the way."""
@@ -49,13 +42,6 @@ class NodeState(NamedTuple):
         return "FAIL" in flags or flags[0].startswith("DOWN")
 
 
-REPLACE = "(replace the machine)"
-"""Part of the reason by a check that asks for another machine. The exporter of metrics reads it."""
-
-FINDINGS = "health:"
-"""Begin of the checks' text in a node's `Extra`."""
-
-
 class NodeChange(NamedTuple):
     """Change of the node: a drain with a reason, the end of a health drain, or none."""
 
@@ -63,16 +49,9 @@ class NodeChange(NamedTuple):
     undrain: bool = False
 
 
-def reason(check: str, result: CheckResult, allowed: str, *, replace: bool = False) -> str:
-    """Return the reason of a drain. Slurm takes no quotes and no line breaks in it."""
-    value = re.sub(r"[^ -!#-&(-~]", "?", result.value)
-    return f"health {check}: {value}{f' {REPLACE}' if replace else ''}, allowed {allowed}"
-
-
 def check_of(node: NodeState) -> str | None:
     """Return the check that has drained a node; None if no check has."""
-    found = _REASON.fullmatch(node.reason) if node.drained else None
-    return found["check"] if found else None
+    return drain_reasons.check_that_drains(node.reason) if node.drained else None
 
 
 def failing(settings: Mapping[str, CheckSettings], tallies: Mapping[str, Tally]) -> list[str]:
@@ -81,14 +60,13 @@ def failing(settings: Mapping[str, CheckSettings], tallies: Mapping[str, Tally])
 
 
 def findings(settings: Mapping[str, CheckSettings], tallies: Mapping[str, Tally]) -> str:
-    """Return the text of the failing checks that drain nothing; empty where there are none. It holds no values."""
-    found = [name for name in failing(settings, tallies) if not settings[name].drains]
-    return f"{FINDINGS}{','.join(found)}" if found else ""
+    """Return the text of the failing checks that drain nothing; empty if there are none."""
+    return drain_reasons.findings_text(name for name in failing(settings, tallies) if not settings[name].drains)
 
 
 def may_show(node: NodeState) -> bool:
-    """Return True where the node's `Extra` is free, or ours: texts of admins stay."""
-    return not node.extra or node.extra.startswith(FINDINGS)
+    """Return True if the node's `Extra` is free or holds findings: texts of admins stay."""
+    return not node.extra or drain_reasons.holds_findings(node.extra)
 
 
 def decide(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from health_testing import IMPORT_ROOTS
 from node_health import noted_drains
 from node_health.bounded import BoundedCall, BoundedProgram, is_there
 from node_health.command import check, explain, main
@@ -215,8 +216,7 @@ def test_a_second_round_at_the_same_time_does_nothing(tmp_path: Path) -> None:
 def test_the_program_runs_with_nothing_but_python(tmp_path: Path) -> None:
     """As in the image: without the project's packages and without `site`."""
     script = (
-        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
-        "from node_health.command import main; sys.exit(main(['help']))"
+        f"import sys; sys.path[:0] = {IMPORT_ROOTS}\nfrom node_health.command import main; sys.exit(main(['help']))"
     )
     done = subprocess.run(
         [sys.executable, "-IS", "-c", script], capture_output=True, text=True, check=False, timeout=60

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from health_testing import IMPORT_ROOTS
 from health_testing.smi_outputs import query
 from job_hooks import built_in_hooks, gpu_job_map, gpus_in_use, users_processes
 from job_hooks.hook_command import run_hooks
@@ -167,11 +168,15 @@ def test_the_program_runs_the_hooks_of_its_moment(tmp_path: Path) -> None:
     settings = tmp_path / "job_hooks.json"
     settings.write_text(json.dumps({"format": 1, "whole_gpus": [], "prolog": [], "epilog": [hook]}))
     code = f"from job_hooks.hook_command import run_hooks; exit(run_hooks('epilog', settings='{settings}'))"
-    folder = str(Path(__file__).parents[1])
     run = f"[sys.executable, '-c', {code!r}], stderr=subprocess.DEVNULL, check=True"
     ended = subprocess.run(
         [sys.executable, "-c", f"import subprocess, sys; subprocess.run({run})"],
-        env={"PYTHONPATH": folder, "SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(USER), "SLURMD_NODENAME": "cpu-0"},
+        env={
+            "PYTHONPATH": os.pathsep.join(IMPORT_ROOTS),
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_UID": str(USER),
+            "SLURMD_NODENAME": "cpu-0",
+        },
         capture_output=True,
         text=True,
         check=True,
@@ -474,7 +479,7 @@ def test_a_machine_that_refuses_to_drop_its_page_cache_is_a_failure_in_its_own_w
     program = "from job_hooks.built_in_hooks import *; print(drop_page_cache(JobOnNode('7', 1, 'n'), 20).problem)"
     ended = subprocess.run(
         ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all", sys.executable, "-c", program],
-        env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": os.pathsep.join(IMPORT_ROOTS), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=True,

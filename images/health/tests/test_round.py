@@ -408,13 +408,11 @@ def test_a_damaged_answer_of_scontrol_is_no_state() -> None:
         parse_node("slurm_load_node error: Unable to contact slurm controller\n")
 
 
-SHOWN = """NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1
-   CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=0.10
-   State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A
-   Partitions=main
-   Reason=health gpu_count: 7, allowed 8 [root@2026-11-23T06:00:00]
-   Extra=health:clock
-"""
+SHOWN = (
+    "NodeName=gpu-0 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=0.10 "
+    "State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A  Partitions=main  "
+    "Reason=health gpu_count: 7, allowed 8 [root@2026-11-23T06:00:00] Extra=health:clock \n"
+)
 
 
 @pytest.mark.parametrize("user", ["root", "jane@ad.example.com"])

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node_health.check_settings import CheckSettings
-from node_health.results import CheckResult
-from node_health.state_machine import NodeChange, NodeState, Tally, check_of, decide, failing, reason
+from node_health.state_machine import NodeChange, NodeState, Tally, check_of, decide, failing
+from slurm_wire.drain_reasons import health_reason
 
 NAMES = ("gpu_count", "volumes", "memory_available")
 
@@ -19,7 +19,7 @@ def settings(action: str = "drain", undrain: str = "auto", failures: int = 2, pa
 
 
 def of_check(name: str, value: str = "7") -> str:
-    return reason(name, CheckResult(passed=False, value=value), "8")
+    return health_reason(name, value, "8")
 
 
 IDLE = NodeState("IDLE+DYNAMIC_NORM", "")
