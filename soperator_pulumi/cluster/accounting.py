@@ -21,6 +21,7 @@ from soperator_pulumi.cluster.containers import (
     merged_users,
     munge_socket,
     requirements,
+    script_of_image,
     users_sidecar,
 )
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
@@ -237,7 +238,7 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
         name="slurmdbd",
         image=spec.images.accounting or "",
         image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, "start-slurmdbd"],
+        command=[*INIT, *script_of_image("accounting", "start-slurmdbd")],
         env=[
             EnvVarArgs(name="SLURM_CONF", value=f"{layout.SLURMDBD_DIR}/slurm.conf"),
             version_of_spec(spec),

@@ -169,6 +169,22 @@ def connects(port: int, *, period: int, failures: int) -> ProbeArgs:
     )
 
 
+def script_of_image(setting: str, name: str) -> list[str]:
+    """Return the start of a command that runs a script of this package's images, which an older image may not have.
+
+    Without the script, the container ends in words that name the setting, and a run that waits for the pod shows them.
+
+    Args:
+        setting: The image's field in `images`.
+        name: Name of the script in `layout.IMAGE_SCRIPTS`.
+    """
+    run = (
+        f'[ -x "$0" ] || {{ echo "$0 is not in this image: images.{setting} is of another version than the program that'
+        ' made this pod. Name the image of its version." >&2; exit 127; }; exec "$0" "$@"'
+    )
+    return ["/bin/sh", "-c", run, f"{layout.IMAGE_SCRIPTS}/{name}"]
+
+
 def munge_socket() -> Mount:
     """Mount munged's socket, read-only: connecting needs no more."""
     return mounts.memory("munge-run", "/run/munge", "1Mi", read_only=True)

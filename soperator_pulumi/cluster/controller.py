@@ -17,6 +17,7 @@ from soperator_pulumi.cluster.containers import (
     munge_socket,
     prepare,
     requirements,
+    script_of_image,
     users_sidecar,
 )
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
@@ -102,7 +103,7 @@ def _role(parts: Parts) -> Role:
         image_pull_policy=spec.images.pull_policy,
         # Not /etc/slurm: `scontrol` in the pod asks slurmctld for the configuration in force, so no probe fails for a
         # new file that is wrong.
-        command=[*INIT, "start-slurmctld", f"{SLURM_FILES}/slurm.conf"],
+        command=[*INIT, *script_of_image("controller", "start-slurmctld"), f"{SLURM_FILES}/slurm.conf"],
         env=[
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),

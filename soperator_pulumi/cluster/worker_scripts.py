@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from soperator_pulumi.cluster.containers import script_of_image
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.drain.reason import SET_BY_RUNS, Marker, Operation
@@ -12,11 +13,6 @@ CGROUPS = "/sys/fs/cgroup"
 NEWCOMER_SECONDS = 120
 """Time that a new node stays drained unless a run puts it into service: a run may take as long from its last look until
 the pod is deleted. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
-
-_RUN = (
-    '[ -x "$0" ] || { echo "$0 is not in this image: images.worker is of another version than the program that made'
-    ' this pod. Name the image of its version." >&2; exit 127; }; exec "$0" "$@"'
-)
 
 _SWEPT = (layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR)
 
@@ -49,7 +45,7 @@ def start_command(
         verify_new_nodes: Whether a new node stays drained until long checks have passed.
     """
     return [
-        *("/bin/sh", "-c", _RUN, f"{layout.WORKER_SCRIPTS}/start.sh"),
+        *script_of_image("worker", "start.sh"),
         f"controller={layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}",
         f"conf={conf}",
         *(f"volume={place.path}{':ro' if place.read_only else ''}" for place in places),
@@ -72,7 +68,7 @@ def start_command(
 def started_command(owner: str) -> list[str]:
     """Return the startup probe: slurmd answers, and what the pod's own scripts have done to the node is undone."""
     return [
-        f"{layout.WORKER_SCRIPTS}/started.sh",
+        f"{layout.IMAGE_SCRIPTS}/started.sh",
         str(Marker(owner, Operation.POD_STOP)),
         str(Marker(owner, Operation.POD_START)),
     ]
@@ -80,7 +76,7 @@ def started_command(owner: str) -> list[str]:
 
 def stop_command(owner: str) -> list[str]:
     """Return the preStop command: it drains the node."""
-    return [f"{layout.WORKER_SCRIPTS}/drain_on_stop.sh", str(Marker(owner, Operation.POD_STOP))]
+    return [f"{layout.IMAGE_SCRIPTS}/drain_on_stop.sh", str(Marker(owner, Operation.POD_STOP))]
 
 
 def _reasons(owner: str) -> str:

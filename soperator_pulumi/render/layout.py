@@ -181,8 +181,8 @@ JOB_EPILOG = "/usr/lib/soperator/health/job-epilog"
 GPU_JOBS = "/var/lib/soperator/gpu-jobs"
 """Directory of a worker's container with the machine's files that name the job of each GPU."""
 
-WORKER_SCRIPTS = "/usr/lib/soperator"
-"""Folder of the scripts of a worker's container, in its image."""
+IMAGE_SCRIPTS = "/usr/lib/soperator"
+"""Folder of the scripts that start slurmctld, slurmdbd and a worker, in their images."""
 
 LONG_CHECK = "/usr/lib/soperator/health/long-check"
 """Program of the long checks, in the worker's image."""

@@ -107,7 +107,7 @@ def _pod(name: str, pods: PlannedPods, machine: str) -> Json:
         volume_mount for volume_mount in daemon.get("volumeMounts") or [] if "emptyDir" in volumes[volume_mount["name"]]
     ]
     added = (daemon.get("securityContext") or {}).get("capabilities", {}).get("add") or []
-    arguments = ["/run/slurm", layout.WORKER_SCRIPTS, *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
+    arguments = ["/run/slurm", layout.IMAGE_SCRIPTS, *(["lock_memory"] if "SYS_RESOURCE" in added else [])]
     container = {
         "name": CONTAINER,
         "image": daemon["image"],

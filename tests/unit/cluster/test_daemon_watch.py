@@ -1,9 +1,14 @@
 """The watch of slurmctld and slurmdbd: when its port is open, and when it ends slurmctld."""
 
+import os
+import resource
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +16,8 @@ from daemon_watch import watch as module
 from daemon_watch.questions import DAEMONS, Questions
 from daemon_watch.watch import GRACE_SECONDS, RETRY_SECONDS, Watch, end, run_silently
 from slurmd_watch.port import Port
+from tests.waiting import wait_until
+from tools.paths import ROOT
 
 SLURMCTLD, SLURMDBD = DAEMONS["slurmctld"], DAEMONS["slurmdbd"]
 FORMER_SECONDS = {"slurmctld": 7 + 7 + 5, "slurmdbd": 10 + 20 + 20 + 15}
@@ -215,3 +222,45 @@ def test_a_command_that_fails_or_hangs_is_no_answer_and_one_that_cannot_be_start
     command: list[str], succeeds: bool | None
 ) -> None:
     assert run_silently(command, 2) is succeeds
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may read, without the modes of pytest's own."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        yield folder
+
+
+def test_a_watch_that_ends_is_started_again_even_if_no_process_could_be_started_meanwhile(open_folder: Path) -> None:
+    script, starts = open_folder / "keep-watch", open_folder / "starts"
+    shutil.copy(ROOT / "images/watch/keep-watch", script)
+    watch = open_folder / "daemon_watch"
+    watch.mkdir()
+    (watch / "__main__.py").write_text("import sys\nopen(sys.argv[4], 'a').write(f'{sys.argv[1:4]}\\n')\n")
+    # The limit counts the processes of a user, and none of root. Root may lack the right to set it for another user.
+    user: dict[str, Any] = {"user": 54321, "group": 54321, "extra_groups": []} if os.geteuid() == 0 else {}
+    usual = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+
+    def limit_processes(process: int, most: int) -> None:
+        subprocess.run(["prlimit", f"--pid={process}", f"--nproc={most}:"], check=True, **user)
+
+    with subprocess.Popen(
+        [script, "slurmctld", "17", starts],
+        env={"PATH": os.environ["PATH"], "ANSWERS_PORT": "6816"},
+        stderr=subprocess.PIPE,
+        text=True,
+        **user,
+    ) as process:
+        try:
+            wait_until(starts.exists, "the watch starts")
+            limit_processes(process.pid, 1)
+            assert process.stderr is not None
+            assert "Cannot fork" in process.stderr.readline()
+            had = len(starts.read_text().splitlines())
+            limit_processes(process.pid, usual)
+            wait_until(lambda: len(starts.read_text().splitlines()) > had + 1, "it starts again, and again")
+        finally:
+            process.kill()
+    assert set(starts.read_text().splitlines()) == {"['slurmctld', '6816', '17']"}

@@ -149,7 +149,7 @@ def test_scripts_and_program_agree_on_paths() -> None:
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
     }
-    assert f"COPY scripts {layout.WORKER_SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
+    assert f"COPY scripts {layout.IMAGE_SCRIPTS}\n" in (IMAGE / "Containerfile").read_text()
 
 
 def test_scripts_and_the_plugin_agree_on_paths() -> None:

@@ -14,7 +14,7 @@ from soperator_pulumi.cluster.worker_scripts import (
     started_command,
     stop_command,
 )
-from soperator_pulumi.render.layout import WORKER_SCRIPTS
+from soperator_pulumi.render.layout import IMAGE_SCRIPTS
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 
 ROOT = Path(__file__).parents[3]
@@ -197,7 +197,7 @@ class Worker:
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [word.replace(WORKER_SCRIPTS, str(self.root / "scripts")) for word in command],
+            [word.replace(IMAGE_SCRIPTS, str(self.root / "scripts")) for word in command],
             cwd=self.root,
             env=self._environment,
             capture_output=True,
@@ -235,7 +235,7 @@ class Worker:
         stand_in = self.root / "scripts" / IN_SERVICE
         stand_in.unlink()
         stand_in.symlink_to(IMAGE / "scripts" / IN_SERVICE)
-        script = f"{WORKER_SCRIPTS}/{IN_SERVICE}"
+        script = f"{IMAGE_SCRIPTS}/{IN_SERVICE}"
         assert self.run([script, "cpu-4", POD_START, str(NEWCOMER_SECONDS)]).returncode == 0
         return int((self.root / "clock").read_text())
 

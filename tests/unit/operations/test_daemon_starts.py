@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from soperator_pulumi.cluster.containers import script_of_image
 from soperator_pulumi.operations.slurm_upgrade import OTHER_VERSION
-from soperator_pulumi.render.layout import ACCOUNTING_CLUSTER_ID, SLURM_OF_SPEC
+from soperator_pulumi.render.layout import ACCOUNTING_CLUSTER_ID, IMAGE_SCRIPTS, SLURM_OF_SPEC
 from tools.paths import ROOT
 
 SCRIPTS = {
@@ -100,3 +101,12 @@ def test_an_image_with_the_version_of_the_spec_starts(daemon: str, version: str 
     done = start(daemon, tmp_path, version)
 
     assert (done.returncode, done.stdout) == (0, f"{daemon} starts\n")
+
+
+@pytest.mark.parametrize(("setting", "script"), [("controller", "start-slurmctld"), ("accounting", "start-slurmdbd")])
+def test_an_image_of_before_ends_in_words_that_name_it(setting: str, script: str) -> None:
+    done = subprocess.run(script_of_image(setting, script), capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout) == (127, "")
+    assert f"{script} is not in this image: images.{setting} is of another version than the program" in done.stderr
+    assert f"COPY {script} watch {IMAGE_SCRIPTS}/\n" in (ROOT / "images" / setting / "Containerfile").read_text()
