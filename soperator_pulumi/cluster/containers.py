@@ -162,10 +162,17 @@ def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeAr
     )
 
 
-def connects(port: int, *, period: int, failures: int) -> ProbeArgs:
-    """Return a probe that connects to a port every `period` seconds, and fails after `failures` attempts in a row."""
+def connects(port: int, *, period: int, failures: int, grace_seconds: int | None = None) -> ProbeArgs:
+    """Return a probe that connects to a port every `period` seconds, and fails after `failures` attempts in a row.
+
+    A container that it ends has `grace_seconds` to stop. Default: the grace of its pod.
+    """
     return ProbeArgs(
-        tcp_socket=TCPSocketActionArgs(port=port), period_seconds=period, timeout_seconds=5, failure_threshold=failures
+        tcp_socket=TCPSocketActionArgs(port=port),
+        period_seconds=period,
+        timeout_seconds=5,
+        failure_threshold=failures,
+        termination_grace_period_seconds=grace_seconds,
     )
 
 

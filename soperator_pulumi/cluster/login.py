@@ -12,6 +12,9 @@ from pulumi_kubernetes.core.v1 import (
     AffinityArgs,
     ContainerArgs,
     ContainerPortArgs,
+    ExecActionArgs,
+    LifecycleArgs,
+    LifecycleHandlerArgs,
     PodAffinityTermArgs,
     PodAntiAffinityArgs,
     Service,
@@ -36,7 +39,7 @@ from soperator_pulumi.cluster.containers import (
     requirements,
     users_sidecar,
 )
-from soperator_pulumi.cluster.daemon import create_daemon
+from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.identity import account_name, create_service_account
 from soperator_pulumi.cluster.mounts import Mount, login_memory_mib, temporary_directories, with_submounts
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
@@ -45,7 +48,7 @@ from soperator_pulumi.cluster.slurm_releases import version_mark
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import login_arguments
-from soperator_pulumi.spec.login import LoginSpec, ServiceType
+from soperator_pulumi.spec.login import SHORTEST_STOP_SECONDS, LoginSpec, ServiceType
 from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
@@ -100,9 +103,14 @@ class LoginNodes(pulumi.ComponentResource):
             pod_template(own, parts, _role(own, parts)),
             replicas=login.replicas,
             parallel=True,
+            # Kubernetes replaces one pod after the other.
+            stop_seconds=login.replicas * login.stop_seconds,
             annotations=version_mark(parts.spec),
             depends_on=accounts,
         )
+        if login.replicas > 1:
+            # Drains of several machines leave some login nodes to log in to.
+            create_disruption_budget(name, own, "login", max_unavailable=1)
         self.service = _service(name, own, login)
         self.endpoint = _endpoint(self.service)
         self.host_public_key = keys.ssh_host_public_key
@@ -132,13 +140,20 @@ def _role(scope: Scope, parts: Parts) -> Role:
             *(layout.JAIL_LOGIN, *login_arguments(spec)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
         ],
+        lifecycle=LifecycleArgs(
+            pre_stop=LifecycleHandlerArgs(
+                exec_=ExecActionArgs(
+                    command=["/usr/bin/python3", "-I", layout.LOGIN_FAREWELL, str(spec.login.stop_seconds)]
+                )
+            )
+        ),
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *JAIL_CAPABILITIES], app_armor=mounting_profile(spec)),
         resources=requirements(spec.login.pod_resources),
         startup_probe=connects(layout.SSH_PORT, period=1, failures=120),
         readiness_probe=connects(layout.SSH_PORT, period=10, failures=3),
-        # A restart of the container ends all sessions.
-        liveness_probe=connects(layout.SSH_PORT, period=30, failures=6),
+        # A restart of the container ends all sessions. A sshd that hangs is not waited for.
+        liveness_probe=connects(layout.SSH_PORT, period=30, failures=6, grace_seconds=SHORTEST_STOP_SECONDS),
         termination_message_path=LAST_WORDS,
         volume_mounts=[place.in_container() for place in places],
     )
@@ -155,6 +170,7 @@ def _role(scope: Scope, parts: Parts) -> Role:
             [*open_directories, views],
         ),
         sidecars=[users],
+        grace_seconds=spec.login.stop_seconds,
         affinity=_apart(scope),
         service_account=account_name(spec.login, "login"),
     )

@@ -209,6 +209,9 @@ DRIVER = f"{RUN_DIR}/driver"
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """Program that makes the view of a tree for sshd."""
 
+LOGIN_FAREWELL = "/usr/lib/soperator/farewell.py"
+"""preStop hook of sshd's container."""
+
 WELCOME = "/etc/profile.d/soperator.sh"
 """Message of the day, in the image of the login nodes and in their sessions."""
 

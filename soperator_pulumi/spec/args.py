@@ -176,6 +176,11 @@ class LoginArgs(ScheduledArgs, total=False):
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
     machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
     with large jobs there cannot log in. Default: 2048."""
+    termination_grace: str
+    """Time for the sessions of a login pod that is deleted, evicted, or replaced (`terminationGracePeriodSeconds`).
+    Users see on their terminals how much is left. The pod ends once no user has a process on it. A deployment that
+    replaces login pods waits as long, one pod after the other. A changed value recreates the pods. Default: 30
+    seconds."""
     pod_resources: PodResourcesArgs
     """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
 

@@ -1,6 +1,7 @@
 """Login nodes: the ssh sessions of users."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,11 +10,15 @@ from pydantic import Field
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.node_set import FEWEST_PROCESSES
 from soperator_pulumi.spec.types.addresses import Cidr
+from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import LabelKey
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Matches, whole
 from soperator_pulumi.spec.validation.partial import known
+
+SHORTEST_STOP_SECONDS = 30
+"""Default of Kubernetes, in which sshd and its sidecars end."""
 
 
 class ServiceType(StrEnum):
@@ -57,10 +62,22 @@ class LoginSpec(UserPods):
     machine
     together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users with
     large jobs there cannot log in."""
+    termination_grace: Annotated[
+        Duration, lasting(timedelta(seconds=SHORTEST_STOP_SECONDS), timedelta(days=7), why="sshd needs time to end.")
+    ] = timedelta(seconds=SHORTEST_STOP_SECONDS)
+    """Time for the sessions of a login pod that is deleted, evicted, or replaced (`terminationGracePeriodSeconds`).
+    Users see on their terminals how much is left. The pod ends once no user has a process on it. A deployment that
+    replaces login pods waits as long, one pod after the other. A changed value recreates the pods. Default: 30
+    seconds."""
     pod_resources: PodResources = PodResources(
         requests=ResourceAmounts(cpu="500m", memory="1Gi"), limits=ResourceAmounts(memory="8Gi")
     )
     """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
+
+    @property
+    def stop_seconds(self) -> int:
+        """`termination_grace` in seconds."""
+        return int(self.termination_grace.total_seconds())
 
 
 def problems(login: LoginSpec) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
 from soperator_pulumi import SlurmCluster
+from soperator_pulumi.errors import SpecError
 from soperator_pulumi.testing import Deployment, Secret, deploy
 from tests.rendered.cluster.clusters import SEED, a_deployment, a_spec, provided
 
@@ -109,3 +110,44 @@ def test_an_opened_service_keeps_the_clients_address_for_the_network_policy() ->
 def test_annotations_of_the_login_service_tell_the_platform_about_its_load_balancer() -> None:
     service = a_deployment(login={"service_annotations": {"example.com/internal": "true"}}).one("hpc-login-service")
     assert service.inputs["metadata"]["annotations"]["example.com/internal"] == "true"
+
+
+def test_a_login_pod_that_stops_has_the_time_of_its_grace_for_sessions() -> None:
+    pod = (
+        a_deployment(login={"termination_grace": "1h"})
+        .one("hpc-login", "StatefulSet")
+        .inputs["spec"]["template"]["spec"]
+    )
+    (sshd,) = pod["containers"]
+    assert pod["terminationGracePeriodSeconds"] == 3600
+    assert sshd["lifecycle"]["preStop"]["exec"]["command"][-2:] == ["/usr/lib/soperator/farewell.py", "3600"]
+
+
+def test_a_hanging_sshd_does_not_have_the_time_of_sessions() -> None:
+    pod = (
+        a_deployment(login={"termination_grace": "1h"})
+        .one("hpc-login", "StatefulSet")
+        .inputs["spec"]["template"]["spec"]
+    )
+    assert pod["containers"][0]["livenessProbe"]["terminationGracePeriodSeconds"] == 30
+
+
+def test_a_deployment_waits_for_the_sessions_of_all_login_pods_one_after_the_other() -> None:
+    deployment = a_deployment(login={"termination_grace": "1h", "replicas": 3}, ready_timeout_seconds=600)
+    assert deployment.one("hpc-login-ready").inputs["timeout_seconds"] == 600 + 3 * 3600
+
+
+@pytest.mark.parametrize(("replicas", "budgets"), [(1, []), (2, [1])])
+def test_evictions_leave_login_pods_to_log_in_to(replicas: int, budgets: list[int]) -> None:
+    deployment = a_deployment(login={"replicas": replicas})
+    found = [
+        budget.inputs["spec"]["maxUnavailable"]
+        for budget in deployment.resources(":PodDisruptionBudget")
+        if budget.name == "hpc-login-disruption"
+    ]
+    assert found == budgets
+
+
+def test_a_grace_that_is_shorter_than_the_end_of_sshd_is_refused() -> None:
+    with pytest.raises(SpecError, match=r'login.termination_grace: got "5s", needs a length of time from 30s to 7d'):
+        a_deployment(login={"termination_grace": "5s"})
