@@ -18,6 +18,8 @@ _TOLERATION = {
     "tolerationSeconds": "toleration_seconds",
 }
 
+_RDMA_DEVICES = "/dev/infiniband"
+
 LOGIN_PODS = ""
 """Login nodes, among names of node sets."""
 
@@ -201,7 +203,10 @@ def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | 
         read_only = source.at("persistentVolumeClaim", "readOnly").leaves()
         name = source.at("persistentVolumeClaim", "claimName").leaves()
         return {"existing_claim": (claim, (*name, *read_only))}
-    if host_path := source.at("hostPath", "path").text():
+    host_path = source.at("hostPath", "path").text()
+    if host_path.startswith(_RDMA_DEVICES):
+        return "devices of RDMA come from a device plugin: node_sets[].rdma names its resource"
+    if host_path:
         return {"host_path": (host_path, tuple(source.at("hostPath").leaves()))}
     if source.at("emptyDir").tree is not None:
         return _scratch(source.at("emptyDir"), volume.path.text())

@@ -47,7 +47,7 @@ class SlinkyNodeSet:
 
     name: str
     origin: tuple[Leaf, ...]
-    """Leaves of the name; none if the name is a key."""
+    """Leaves of the name; none if the name is the key of a set that is not empty."""
     spec: Section
     """Place with `replicas`, `slurmd` and so on."""
     pod: Section
@@ -251,6 +251,8 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
             work.add(work.listed("features", of=item), feature, own)
     elif key.lower() == "gres":
         put_gres(work, item, value, leaves)
+    elif key.lower() == "realmemory" and not value.isdecimal():
+        work.cannot(leaves, f"got {value}, and RealMemory is a number of MiB; give node_sets[].memory_gib")
     else:
         work.cannot(
             leaves, "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration"

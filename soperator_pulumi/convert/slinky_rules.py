@@ -61,6 +61,12 @@ def pod_rules(path: str, metadata: str) -> tuple[Rule, ...]:
     )
 
 
+_CLAIM_KEYS = (
+    *("annotations", "labels", "existingClaim", "dataSource", "dataSourceRef", "resources", "selector"),
+    *("storageClassName", "volumeAttributesClassName", "volumeMode", "volumeName"),
+)
+"""Keys of a claim in the chart: those of Kubernetes, and the claim's own labels and annotations."""
+
 CONTROLLER_RULES: tuple[Rule, ...] = (
     *empty("extraConf", "extraConfMap.**"),
     *needless("there is no external slurmctld", "externalConfig.**"),
@@ -71,7 +77,7 @@ CONTROLLER_RULES: tuple[Rule, ...] = (
     *_sidecar("reconfigure"),
     *_sidecar("logfile"),
     *needless("access modes are fixed", "persistence.accessModes.**"),
-    *cannot("a claim here has a size and a class", "persistence.**"),
+    *cannot("a claim here has a size and a class: storage.state", *(f"persistence.{key}.**" for key in _CLAIM_KEYS)),
     *cannot("only the cluster's own pods reach slurmctld", "service.**"),
     *cannot(METRICS, "metrics.**", switch="metrics.enabled"),
 )

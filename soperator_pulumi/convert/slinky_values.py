@@ -33,7 +33,7 @@ from soperator_pulumi.convert.slinky_rules import (
 from soperator_pulumi.convert.slurm_text import Partition
 from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.user_pod_parts import ServiceAccounts, put_user_pods, service_accounts
-from soperator_pulumi.convert.yaml_tree import Section, defaults, overlaid
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
 
 _CHART_DEFAULTS = {
     "accounting": {
@@ -53,7 +53,8 @@ _POD_RULES = pod_rules("podSpec", "metadata")
 
 _RULES: tuple[Rule, ...] = (
     *empty(
-        "priorityClassName", "clusterName", "imagePullPolicy", "imagePullSecrets", "loginsets", "nodesets", "partitions"
+        *("priorityClassName", "clusterName", "imagePullPolicy", "imagePullSecrets"),
+        *("loginsets", "nodesets", "partitions", "partitions.*"),
     ),
     *needless("names of the release", "nameOverride", "fullnameOverride", "asciiArt"),
     *needless("a cluster here has its own namespace: `namespace`", "namespaceOverride"),
@@ -139,6 +140,7 @@ def _put_login(
             work.cannot(place, f"a cluster here has one set of login nodes, that of {chosen}")
         else:
             chosen = place.path
+            work.needless(_own_leaf(place), "this set is the login nodes")
             slinky_parts.put_login(work, spec, spec.at("podSpec"), submounts)
             put_user_pods(work, work.mapping("login"), spec.at("podSpec"), spec.at("metadata"), accounts)
         rules.apply(work, spec, place.leaves(), 2, own)
@@ -171,7 +173,7 @@ def _put_node_sets(
         if not spec.at("enabled").is_on():
             work.needless(place, "the node set is not enabled")
             continue
-        node_set = SlinkyNodeSet(name, (), spec, spec.at("podSpec"), spec.at("metadata"))
+        node_set = SlinkyNodeSet(name, _own_leaf(place), spec, spec.at("podSpec"), spec.at("metadata"))
         items[name] = slinky_parts.put_node_set(work, node_set, submounts)
         put_user_pods(work, items[name], node_set.pod, node_set.metadata, accounts, but=NETWORKS)
         partition = slinky_parts.own_partition(work, name, spec.at("partition"))
@@ -194,6 +196,11 @@ def _put_for_all(work: Conversion, root: Section) -> None:
         for role in (work.mapping("controller"), work.mapping("login"), *work.listed("node_sets")):
             if "priority_class" not in role:
                 work.put(role, "priority_class", name.text(), name)
+
+
+def _own_leaf(place: Section) -> tuple[Leaf, ...]:
+    """Return the value of a set that is empty or null, and so has only defaults; none for any other set."""
+    return (place.tree,) if isinstance(place.tree, Leaf) else ()
 
 
 def _laid_over(chart: Section, place: Section) -> Section:

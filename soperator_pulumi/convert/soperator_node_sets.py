@@ -191,6 +191,7 @@ NODE_SET_RULES: tuple[Rule, ...] = (
     *needless("a node is always drained before its pod is recreated", "updateStrategy"),
     *needless("nodes are never suspended", "nodeConfig.autoResume"),
     *metadata_rules("workerAnnotations"),
+    *needless("node sets are part of their cluster", "annotations.slurm*parental-cluster-ref"),
     *cannot("annotations are set for all objects together (annotations)", "annotations.**"),
     *cannot("labels are set for all objects together (labels)", "labels.**"),
     *cannot("pods here take no additional containers", "customInitContainers.**"),

@@ -32,7 +32,7 @@ def put_user_pods(
     *,
     but: str = "",
 ) -> None:
-    """Write labels, annotations, spread over machines and host names of pods in the form of Kubernetes.
+    """Write labels, annotations, spread over machines, host names and grace of pods in the form of Kubernetes.
 
     Args:
         work: The conversion.
@@ -57,6 +57,11 @@ def put_user_pods(
             plain = {"ip": alias.at("ip").text(), "hostnames": alias.at("hostnames").plain()}
             leaves = [*alias.at("ip").leaves(), *alias.at("hostnames").leaves()]
             work.add(work.listed("host_aliases", of=role), plain, leaves)
+    grace = pod.at("terminationGracePeriodSeconds")
+    if grace.text():
+        is_login = role is work.stack.get("login")
+        place, key = (role, "termination_grace") if is_login else (work.mapping("drain", of=role), "grace")
+        work.put(place, key, f"{grace.text()}s", grace)
     accounts.use(role, pod.at("serviceAccountName"))
     token = pod.at("automountServiceAccountToken")
     if token.plain() is False:

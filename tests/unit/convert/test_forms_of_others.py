@@ -1,0 +1,108 @@
+"""Forms that files in other people's repositories have, reduced to the lines that matter.
+
+| form | seen in |
+|---|---|
+| an empty set, which has the chart's defaults | condenser's modules for k3s |
+| `RealMemory` with a unit | gnosia93/slurm-on-eks |
+| devices of RDMA mounted from the machine | Azure/cluster-api-for-slinky, guides for OKE |
+| a claim's `size` and `storageClass`, which the chart doesn't read | modules for EKS, exalsius' umbrella chart |
+| soperator's own annotations of node sets | sohamda/nebius-soperator-finetune |
+"""
+
+from pathlib import Path
+
+import pytest
+
+from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.spec.cluster import parse_cluster
+from tests.unit.convert.conversions import completed, converted
+
+NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}}"
+
+
+def account(conversion: Converted, path: str) -> tuple[Fate, str]:
+    """Return what became of the value at a path, and why."""
+    (found,) = [(entry.fate, entry.text) for entry in conversion.entries if entry.leaf.path == path]
+    return found
+
+
+@pytest.mark.parametrize("empty", ["{}", "null", ""])
+@pytest.mark.parametrize("release", ["1.0", "1.2"])
+def test_an_empty_set_is_taken_over_with_its_defaults(tmp_path: Path, empty: str, release: str) -> None:
+    text = f"""
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {{name: slurm}}
+spec:
+  chart: {{spec: {{chart: slurm, version: {release}.0}}}}
+  values:
+    clusterName: hpc
+    nodesets:
+      slinky: {empty}
+    loginsets:
+      slinky: {empty}
+    partitions:
+      all: {empty}
+"""
+    conversion = converted(tmp_path, text)
+
+    assert [item["name"] for item in conversion.cluster["node_sets"]] == ["slinky"]
+    assert not [entry.leaf.path for entry in conversion.entries if entry.fate is Fate.UNKNOWN]
+    parse_cluster(completed(conversion))
+
+
+def test_a_memory_with_a_unit_is_refused_for_its_unit(tmp_path: Path) -> None:
+    conversion = converted(tmp_path, "nodesets: {gpu: {extraConfMap: {CPUs: 96, RealMemory: 1152Gi}}}")
+
+    fate, why = account(conversion, "nodesets.gpu.extraConfMap.RealMemory")
+    assert (fate, why) == (
+        Fate.NOT_POSSIBLE,
+        "got 1152Gi, and RealMemory is a number of MiB; give node_sets[].memory_gib",
+    )
+
+
+@pytest.mark.parametrize("path", ["/dev/infiniband", "/dev/infiniband/uverbs0"])
+def test_devices_of_rdma_have_the_way_to_get_them_here(tmp_path: Path, path: str) -> None:
+    text = f"""
+nodesets:
+  gpu:
+    slurmd: {{volumeMounts: [{{name: ib, mountPath: {path}}}], resources: {{limits: {{cpu: 4, memory: 8Gi}}}}}}
+    podSpec: {{volumes: [{{name: ib, hostPath: {{path: {path}}}}}]}}
+"""
+    fate, why = account(converted(tmp_path, text), "nodesets.gpu.podSpec.volumes[0].hostPath.path")
+    assert (fate, "node_sets[].rdma" in why) == (Fate.NOT_POSSIBLE, True)
+
+
+@pytest.mark.parametrize("key", ["size", "storageClass"])
+def test_keys_of_a_claim_that_the_chart_does_not_read_are_unknown(tmp_path: Path, key: str) -> None:
+    text = f"controller: {{persistence: {{{key}: 10Gi, volumeMode: Filesystem}}}}\nnodesets: {{a: {NODE_SET}}}"
+    conversion = converted(tmp_path, text)
+
+    assert account(conversion, f"controller.persistence.{key}")[0] is Fate.UNKNOWN
+    assert account(conversion, "controller.persistence.volumeMode")[0] is Fate.NOT_POSSIBLE
+
+
+def test_soperators_reference_to_the_cluster_of_a_node_set_is_not_needed(tmp_path: Path) -> None:
+    text = """
+nodesets:
+  - name: worker
+    annotations: {slurm.nebius.ai/parental-cluster-ref: soperator, team: ai}
+    slurmd: {resources: {cpu: 8, memory: 8Gi}}
+"""
+    conversion = converted(tmp_path, text)
+
+    place = "nodesets[0].annotations"
+    assert account(conversion, f'{place}["slurm.nebius.ai/parental-cluster-ref"]')[0] is Fate.NOT_NEEDED
+    assert account(conversion, f"{place}.team")[0] is Fate.NOT_POSSIBLE
+
+
+def test_the_time_that_pods_have_to_stop_is_that_of_sessions_and_of_jobs(tmp_path: Path) -> None:
+    grace = "podSpec: {terminationGracePeriodSeconds: 3600}"
+    conversion = converted(
+        tmp_path,
+        f"clusterName: hpc\nloginsets: {{a: {{enabled: true, {grace}}}}}\n"
+        f"nodesets: {{a: {{slurmd: {{resources: {{limits: {{cpu: 4, memory: 8Gi}}}}}}, {grace}}}}}",
+    )
+
+    cluster = parse_cluster(completed(conversion))
+    assert cluster.login.stop_seconds == cluster.node_sets[0].drain.grace.total_seconds() == 3600
