@@ -11,6 +11,7 @@ from soperator_pulumi.cluster.storage import JAIL_CLAIM, Claim, create_claim
 from soperator_pulumi.lifecycle import ActiveTree, TreePopulated
 from soperator_pulumi.render.jail import active_tree, source_name, tree_id
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.storage_findings import StorageProperty
 
 
 class Jail(pulumi.ComponentResource):
@@ -68,6 +69,8 @@ class Jail(pulumi.ComponentResource):
             source=source_name(spec),
             claim=self.claim.name,
             timeout_seconds=spec.ready_timeout_seconds,
+            keep=spec.storage.keep or spec.jail.storage.existing_claim is not None,
+            accepted=spec.jail.storage.accept.get(StorageProperty.EMPTIED, ""),
             opts=filling.options(depends_on=[self.job]),
         )
         self.register_outputs({})

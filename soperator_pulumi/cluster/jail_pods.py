@@ -15,7 +15,13 @@ from pulumi_kubernetes.batch.v1 import (
     PodFailurePolicyOnPodConditionsPatternArgs,
     PodFailurePolicyRuleArgs,
 )
-from pulumi_kubernetes.core.v1 import ContainerArgs, PodTemplateSpecArgs
+from pulumi_kubernetes.core.v1 import (
+    ConfigMapKeySelectorArgs,
+    ContainerArgs,
+    EnvVarArgs,
+    EnvVarSourceArgs,
+    PodTemplateSpecArgs,
+)
 
 from soperator_pulumi.cluster import mounts
 from soperator_pulumi.cluster.containers import BURSTABLE, hardened, requirements
@@ -124,14 +130,22 @@ def _containers(spec: ClusterSpec, claim: Claim) -> tuple[ContainerArgs, list[Co
     source = spec.jail.source
     resources = spec.jail.populate.pod_resources
     if source is not None and source.tarball is not None:
-        main = _task(spec, _CONTAINER, _arguments(spec, _tarball(source.tarball)), [jail], resources=resources)
+        arguments = _arguments(spec, _tarball(source.tarball))
+        main = _task(spec, _CONTAINER, arguments, [jail], resources=resources, env=[_filled_before()])
         return main, [], [jail]
     brought = mounts.scratch("jail-tools", "/target")
     tools = mounts.scratch("jail-tools", layout.JAIL_TOOLS_DIR, read_only=True)
     install = _task(spec, "install", ["install", brought.path], [brought], resources=BURSTABLE, capabilities=())
     image = spec.images.jail if source is None else source.image
-    main = _task(spec, _CONTAINER, _arguments(spec, ["--root", "/"]), [jail, tools], resources=resources, image=image)
+    arguments = _arguments(spec, ["--root", "/"])
+    main = _task(spec, _CONTAINER, arguments, [jail, tools], resources=resources, image=image, env=[_filled_before()])
     return main, [install], [jail, tools]
+
+
+def _filled_before() -> EnvVarArgs:
+    """Return the variable that tells of the last filling. Before the first one, there is no such ConfigMap."""
+    told = ConfigMapKeySelectorArgs(name=layout.JAIL_FILLED, key=layout.JAIL_FILLED, optional=True)
+    return EnvVarArgs(name=layout.JAIL_FILLED_BEFORE, value_from=EnvVarSourceArgs(config_map_key_ref=told))
 
 
 def _tarball(tarball: TarballSource) -> list[pulumi.Input[str]]:
@@ -158,6 +172,7 @@ def _task(
     resources: PodResources,
     capabilities: Sequence[str] = _COPY,
     image: pulumi.Input[str] | None = None,
+    env: Sequence[EnvVarArgs] = (),
 ) -> ContainerArgs:
     """Return a container that runs one command to its end, and reports the reason of a failure in its last lines.
 
@@ -169,12 +184,14 @@ def _task(
         resources: Its requests and limits.
         capabilities: Its capabilities as root.
         image: Image in which the tools are installed for the command. Default: jail_tools.
+        env: Its environment.
     """
     return ContainerArgs(
         name=name,
         image=image or spec.images.jail_tools,
         image_pull_policy=spec.images.pull_policy,
         command=[*layout.JAIL_TOOLS, *arguments],
+        env=[*env] or None,
         security_context=hardened(capabilities=capabilities),
         resources=requirements(resources),
         termination_message_policy="FallbackToLogsOnError",

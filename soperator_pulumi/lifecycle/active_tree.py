@@ -16,7 +16,7 @@ from soperator_pulumi.lifecycle.provider import PinnedProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS
 from soperator_pulumi.operations.jail.live_jail import LiveJail
-from soperator_pulumi.operations.jail.trees import Tree, active_of, find_tree
+from soperator_pulumi.operations.jail.trees import Tree, active_of, emptied, find_tree
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
 
@@ -63,6 +63,8 @@ class ActiveTreeProvider(PinnedProvider):
             report(f"jail: cannot read which tree is active: {error}")
             return DiffResult(changes=True)
         active = active_of(trees)
+        if not trees:
+            report(emptied(ActiveTreeInputs.model_validate(olds).tree))
         if active is not None and active.tree == inputs.tree:
             return DiffResult(changes=_kept(olds) != _kept(news))
         report(f"jail: {active or 'no tree'} -> {_next(inputs, trees)}")
@@ -89,6 +91,8 @@ class ActiveTreeProvider(PinnedProvider):
         jail = self._jail(props, inputs)
         jail.finish_others()
         trees = jail.trees()
+        if not trees and before is not None:
+            raise JailError(emptied(ActiveTreeInputs.model_validate(before).tree))
         to, active = find_tree(trees, inputs.tree), active_of(trees)
         if not to.active:
             if before is None:  # otherwise the diff has reported it

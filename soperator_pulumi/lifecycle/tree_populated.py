@@ -1,12 +1,14 @@
 """The resource after the Job that fills a tree of the jail: up to date when the tree is complete and verified."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
 
 from soperator_pulumi.errors import JailError
+from soperator_pulumi.kube.verbs import config_map_path
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
@@ -14,6 +16,7 @@ from soperator_pulumi.operations.batch_jobs import STUCK_SECONDS, JobFollower
 from soperator_pulumi.operations.jail.trees import how_much, result_of
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
+from soperator_pulumi.render.layout import JAIL_FILLED
 
 CONTAINER = "populate"
 """Container of the Job that fills the tree."""
@@ -30,10 +33,14 @@ class TreePopulatedInputs(ClusterRef):
     """Claim that holds the tree."""
     timeout_seconds: float = STUCK_SECONDS
     """Time for the Job's pod to get a machine and an image, in seconds. Older states have no value."""
+    keep: bool | None = None
+    """False if the claim goes with the cluster. Older states have no value, so that the next run tells of the tree."""
+    accepted: str = ""
+    """Reason for which a claim that has lost its contents is filled anew."""
 
 
 class TreePopulatedProvider(LiveProvider):
-    """Wait on create and update. Delete removes nothing: trees are data."""
+    """Wait on create and update, and tell later fillings that there was one. Delete removes no tree: trees are data."""
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
         """Compare the filled tree with the wanted one. A tree that was complete once is not read again."""
@@ -49,8 +56,14 @@ class TreePopulatedProvider(LiveProvider):
         self._wait(news)
         return UpdateResult({**news})
 
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        """Forget the filling of a claim that goes with the cluster."""
+        inputs = TreePopulatedInputs.model_validate(props)
+        if inputs.keep is False:
+            self.kube(props).delete(config_map_path(inputs.namespace, JAIL_FILLED))
+
     def _wait(self, props: dict[str, Any]) -> None:
-        """Follow the Job to its end."""
+        """Follow the Job to its end, and record it."""
         inputs = TreePopulatedInputs.model_validate(props)
         job = JobFollower(
             self.kube(props),
@@ -72,12 +85,21 @@ class TreePopulatedProvider(LiveProvider):
                 "again: filling continues where it stopped."
             )
         report(f"jail: {inputs.source} is tree {inputs.tree}{how_much(result_of(outcome.log))}")
+        at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        filled = f"tree {inputs.tree} from {inputs.source}, on the claim {inputs.claim}, {at}"
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": JAIL_FILLED, "namespace": inputs.namespace, "labels": {**inputs.selector}},
+            "data": {JAIL_FILLED: filled},
+        }
+        self.kube(props).apply(config_map_path(inputs.namespace, JAIL_FILLED), body)
 
 
-def _filled(props: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the inputs that decide the tree's place and source."""
+def _filled(props: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the inputs that decide the tree's place and source, and what is recorded of it."""
     inputs = TreePopulatedInputs.model_validate(props)
-    return inputs.namespace, inputs.job, inputs.tree, inputs.source, inputs.claim
+    return inputs.namespace, inputs.job, inputs.tree, inputs.source, inputs.claim, inputs.keep, inputs.accepted
 
 
 class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
@@ -96,6 +118,8 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
         source: str,
         claim: pulumi.Input[str],
         timeout_seconds: int,
+        keep: bool,
+        accepted: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -108,7 +132,17 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
             source: Image or tarball from which it is filled, for messages.
             claim: Name of the claim that holds it.
             timeout_seconds: Time for the Job's pod to get a machine and an image.
+            keep: Whether the claim outlives the cluster.
+            accepted: Reason for which a claim that has lost its contents is filled anew.
             opts: Options of the resource.
         """
-        inputs = {"job": job, "tree": tree, "source": source, "claim": claim, "timeout_seconds": timeout_seconds}
+        inputs = {
+            "job": job,
+            "tree": tree,
+            "source": source,
+            "claim": claim,
+            "timeout_seconds": timeout_seconds,
+            "keep": keep,
+            "accepted": accepted,
+        }
         super().__init__(TreePopulatedProvider(), resource_name, cluster, inputs, opts)

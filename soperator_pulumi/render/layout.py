@@ -230,6 +230,12 @@ JAIL_TOOLS = (f"{JAIL_TOOLS_DIR}/bin/python3", "-I", "-m", "jail_tools")
 JAIL_BEING_FILLED = "/.jail"
 """Mount point of the jail's volume in the container that fills a tree: a path that no image has."""
 
+JAIL_FILLED = "jail-filled"
+"""ConfigMap that tells, below the key of the same name, which tree was filled last, on which claim, and when."""
+
+JAIL_FILLED_BEFORE = "JAIL_FILLED_BEFORE"
+"""The same text for the program that fills a tree, as an environment variable."""
+
 ADMIN_TREE = "/.tree"
 """Mount point of the whole active tree in the admin shell."""
 

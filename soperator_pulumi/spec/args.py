@@ -435,7 +435,7 @@ class JailVolumeArgs(TypedDict, total=False):
     """Findings of the storage's probe to accept, with the reasons. Default: none, so that an unsuitable volume is
     refused before it is filled. One of `hard_links`, `case`, `characters`, `unlink_open`, `replace_open`, `execution`,
     `flock`, `record_locks`, `shared_locks`, `shared_map`, `hard_link_limit`, `symlink_links`, `name_length`,
-    `fifos_and_sockets`, `user_attributes`, `access_lists`, `flush_latency`, `file_creation`."""
+    `fifos_and_sockets`, `user_attributes`, `access_lists`, `flush_latency`, `file_creation`, `emptied`."""
 
 
 class SubmountArgs(TypedDict):

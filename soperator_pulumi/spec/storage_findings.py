@@ -1,4 +1,4 @@
-"""Findings of the storage's probe that a user may accept."""
+"""Findings about the jail's volume that a user may accept."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,7 +7,7 @@ from soperator_pulumi.spec.validation.base import Matches
 
 
 class StorageProperty(StrEnum):
-    """A property of a volume that the probe tests (docs/storage.md)."""
+    """A property of the jail's volume that is tested before a tree is filled (docs/storage.md)."""
 
     HARD_LINKS = "hard_links"
     """A second name of a file."""
@@ -45,6 +45,8 @@ class StorageProperty(StrEnum):
     """Latency of a flush."""
     FILE_CREATION = "file_creation"
     """Rate of new files."""
+    EMPTIED = "emptied"
+    """A claim without the jail that was filled before: the next filling may begin anew, without the users' files."""
 
 
 AcceptReason = Annotated[

@@ -15,6 +15,7 @@ from typing import Any
 from jail_tools import files, layout
 from jail_tools.errors import RefusedError, TryAgainError, reason
 from jail_tools.layout import Tree
+from jail_tools.progress import log
 
 LOCK_SECONDS = 60
 """A switch without carrying over takes seconds."""
@@ -118,6 +119,29 @@ def listing(jail: Path) -> list[dict[str, object]]:
         }
         for filled in sorted(found, key=lambda filled: filled.populated, reverse=True)
     ]
+
+
+def require_contents(jail: Path, filled_before: str, accepted: str = "") -> None:
+    """Refuse to fill a claim that has lost its contents, which an empty tree would hide from everybody.
+
+    Args:
+        jail: root of the claim.
+        filled_before: tree, claim and time of the last filling that has ended; empty if none has.
+        accepted: reason for which the contents may be lost.
+
+    Raises:
+        RefusedError: the claim has neither a complete tree nor a home.
+    """
+    if not filled_before or _inside(layout.home(jail)) or any(map(complete, all_trees(jail))):
+        return
+    lost = f"the claim is empty, and the jail was filled before ({filled_before})"
+    if not accepted:
+        raise RefusedError(
+            f"{lost}: its volume was emptied, or is another one, so homes and other shared files are not on it. "
+            "Nothing was filled. Restore the volume, or name the claim that has the files. If they may be lost, set "
+            "jail.storage.accept.emptied to the reason until the next up has ended (docs/storage.md)."
+        )
+    log(f"populate: {lost}. Accepted: {accepted}")
 
 
 def left_folder(tree: Tree) -> Path:

@@ -21,13 +21,16 @@ from jail_tools.errors import EXIT_REFUSED, RefusedError, TryAgainError, bounded
 from jail_tools.populating.populate import Request
 from jail_tools.populating.populate import populate as fill
 from jail_tools.probing import storage_probe
-from jail_tools.probing.catalogue import ACCEPTABLE
+from jail_tools.probing.catalogue import ACCEPTABLE, EMPTIED
 from jail_tools.progress import log
 from jail_tools.switching import tree_switch
 from jail_tools.switching.tree_switch import Policy
 from jail_tools.tree import manifest
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
+FILLED_BEFORE = "JAIL_FILLED_BEFORE"
+"""Environment variable with the tree, claim and time of the last filling that has ended."""
+
 POLL_SECONDS = 1.0
 """Time between two looks at the accounts."""
 
@@ -46,7 +49,9 @@ def populate(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))  # PID 1 would ignore it; a kill does no harm
     tree = layout.tree_of(arguments.jail, arguments.tree)
     if not tree.complete.exists():
-        storage_probe.require_storage(arguments.jail, dict(arguments.accept))
+        accepted = dict(arguments.accept)
+        claim.require_contents(arguments.jail, os.environ.get(FILLED_BEFORE, ""), accepted.get(EMPTIED, ""))
+        storage_probe.require_storage(arguments.jail, accepted)
     fill(
         Request(
             tree=tree,
@@ -199,7 +204,7 @@ def add_accept(command: argparse.ArgumentParser) -> None:
 
 
 def accepted(text: str) -> tuple[str, str]:
-    """Return a property of the storage's probe, and the reason to accept its finding."""
+    """Return the name of a finding, and the reason to accept it."""
     name, _, why = text.partition("=")
     if not why or name not in ACCEPTABLE:
         raise ValueError(text)

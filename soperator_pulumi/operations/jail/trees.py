@@ -44,6 +44,15 @@ def active_of(trees: Sequence[Tree]) -> Tree | None:
     return next((tree for tree in trees if tree.active), None)
 
 
+def emptied(tree: str) -> str:
+    """Return what to do about a claim without any tree, on which `tree` was active."""
+    return (
+        f"jail: its claim holds no tree, and tree {tree} was active on it: the volume was emptied, or is another one. "
+        "Homes and other shared files are not on it; jobs and log-ins fail. Restore the volume, or name the claim that "
+        "has the files. If they may be lost, set jail.storage.accept.emptied to the reason until the next up has ended."
+    )
+
+
 def find_tree(trees: Sequence[Tree], tree: str) -> Tree:
     """Return the tree with this name.
 

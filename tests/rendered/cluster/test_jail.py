@@ -214,3 +214,23 @@ def test_the_active_tree_is_an_output_of_the_cluster() -> None:
         pulumi.export("jail_tree", SlurmCluster("hpc", a_spec()).jail_tree)
 
     assert deploy(program, outputs=provided).exports["jail_tree"] == tree_of("image:registry.example/jail:1")
+
+
+@pytest.mark.parametrize("source", [{"image": "debian:13"}, {"tarball": TARBALL}], ids=["image", "tarball"])
+def test_a_filling_knows_of_the_one_before_and_of_the_reason_to_begin_anew(source: dict[str, object]) -> None:
+    jail = {"source": source, "storage": {"accept": {"emptied": "a trial"}}}
+    populate = containers_of(populate_pod(a_deployment(jail=jail)))["populate"]
+    key = {"name": "jail-filled", "key": "jail-filled", "optional": True}
+    assert populate["env"] == [{"name": "JAIL_FILLED_BEFORE", "valueFrom": {"configMapKeyRef": key}}]
+    assert arguments_of(populate)[-2:] == ["--accept", "emptied=a trial"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "jail", "keep"),
+    [({}, {}, True), ({"keep": False}, {}, False), ({"keep": False}, {"storage": {"existing_claim": "shared"}}, True)],
+    ids=str,
+)
+def test_a_filling_is_remembered_for_as_long_as_its_claim_stays(
+    storage: dict[str, object], jail: dict[str, object], keep: bool
+) -> None:
+    assert a_deployment(storage=storage, jail=jail).one("hpc-jail-populated").inputs["keep"] is keep

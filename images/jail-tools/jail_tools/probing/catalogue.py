@@ -250,9 +250,17 @@ PROPERTIES = (
     ),
 )
 
+EMPTIED = "emptied"
+"""Finding of a claim without the jail that was filled before. It is about content, and so is none of `PROPERTIES`."""
+
 ACCEPTABLE = frozenset(
-    volume_property.name
-    for volume_property in PROPERTIES
-    if volume_property.acceptable and volume_property.level is not FindingLevel.NOTED
+    [
+        EMPTIED,
+        *(
+            volume_property.name
+            for volume_property in PROPERTIES
+            if volume_property.acceptable and volume_property.level is not FindingLevel.NOTED
+        ),
+    ]
 )
-"""Properties whose finding a user may accept."""
+"""Findings that a user may accept."""

@@ -50,6 +50,23 @@ def test_a_tree_that_is_not_there_fails_the_preview_and_names_those_that_are(wor
     )
 
 
+def test_a_claim_that_has_lost_its_trees_is_told_in_the_preview(world: JailWorld, printed: Printed) -> None:
+    world.trees = []
+    assert ActiveTreeProvider().diff("", wanted(OLD), wanted(OLD, populated=OLD)).changes is True
+    first, second = printed.lines()
+    assert first.startswith(
+        f"jail: its claim holds no tree, and tree {OLD} was active on it: the volume was emptied, or "
+    )
+    assert second.startswith("jail: no tree -> ")
+
+
+def test_a_claim_that_has_lost_its_trees_fails_the_deployment_with_what_to_do(world: JailWorld) -> None:
+    world.trees = []
+    with pytest.raises(JailError, match=r"Restore the volume, or name the claim .* jail\.storage\.accept\.emptied"):
+        ActiveTreeProvider().update("", wanted(OLD), wanted(OLD))
+    assert world.jobs_of() == []
+
+
 def test_a_jail_that_cannot_be_looked_at_counts_as_changed_and_is_told(world: JailWorld, printed: Printed) -> None:
     del world.objects[f"{PODS}/controller-0"]
     assert ActiveTreeProvider().diff("", wanted(OLD), wanted(OLD)).changes is True

@@ -19,6 +19,8 @@ FILLED = {
     "context": None,
 }
 
+TOLD = f"/api/v1/namespaces/{NAMESPACE}/configmaps/jail-filled"
+
 
 def populates(world: JailWorld, *runs: Run) -> None:
     """Let the populate Job's pods do one after the other."""
@@ -91,6 +93,33 @@ def test_a_machine_that_never_comes_ends_the_wait_at_the_time_of_the_spec(world:
     first, second, *_ = printed.lines()
     assert first == "jail: its pod waits for a machine: 0/1 nodes are available: 1 Insufficient cpu.; 1200 s left"
     assert second.endswith("1 Insufficient cpu.; 1170 s left")
+
+
+def test_a_filled_tree_is_told_to_later_fillings(world: JailWorld) -> None:
+    populates(world, Run(0, "{}"))
+    TreePopulatedProvider().create(dict(FILLED))
+    told = world.objects[TOLD]["data"]["jail-filled"]
+    assert told.startswith(f"tree {NEW} from debian:13, on the claim jail, 20")
+
+
+def test_a_tree_that_was_not_filled_is_not_told(world: JailWorld) -> None:
+    populates(world, Run(REFUSED))
+    with pytest.raises(JailError):
+        TreePopulatedProvider().create(dict(FILLED))
+    assert TOLD not in world.objects
+
+
+@pytest.mark.parametrize("changed", [{"keep": True}, {"accepted": "a trial"}], ids=str)
+def test_the_tree_of_an_older_state_and_one_that_is_filled_anew_are_waited_for(changed: dict[str, object]) -> None:
+    assert TreePopulatedProvider().diff("", dict(FILLED), {**FILLED, **changed}).changes is True
+
+
+@pytest.mark.parametrize(("keep", "stays"), [(True, True), (False, False), (None, True)])
+def test_a_filling_is_forgotten_with_its_claim_alone(world: JailWorld, keep: bool | None, stays: bool) -> None:
+    populates(world, Run(0, "{}"))
+    TreePopulatedProvider().create({**FILLED, "keep": keep})
+    TreePopulatedProvider().delete("", {**FILLED, "keep": keep})
+    assert (TOLD in world.objects) is stays
 
 
 def test_removing_the_cluster_removes_no_tree(world: JailWorld) -> None:
