@@ -1,10 +1,14 @@
 /*
- * accept4 for slurmctld and slurmdbd, by LD_PRELOAD: beyond CONNECTIONS_MAX of them, the address that has most connections
- * loses its oldest one. None loses its only one, as slurmctld's to slurmdbd and slurmdbd's to slurmctld, which stay open.
+ * accept4 for slurmctld, slurmdbd, and slurmd, by LD_PRELOAD: beyond CONNECTIONS_MAX of them, the address that has most
+ * connections loses its oldest one. None loses its only one, as slurmctld's to slurmdbd and slurmdbd's to slurmctld, which
+ * stay open.
  *
- * slurmctld 24.11 waits for ever for a message that does not come, and slurmdbd gives every connection one of its hundred
- * threads: who holds enough of them keeps everybody else out. A connection is lost by an end of file in place of further
- * requests. A request that has come already is answered.
+ * slurmctld 24.11 waits for ever for a message that does not come. slurmdbd gives every connection one of its hundred
+ * threads, and slurmd one of its 256 until MessageTimeout: who holds enough of them keeps everybody else out. A connection
+ * is lost by an end of file in place of further requests. A request that has come already is answered.
+ *
+ * Who does not read an answer holds its thread all the same. So a lost connection counts until the daemon has closed it:
+ * of more than an eighth of CONNECTIONS_MAX, the one that was lost first is cut off from its answer.
  */
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -22,16 +26,25 @@
 /* A daemon that opens more files has connections that are not counted. */
 #define MOST_FILES 65536
 
+/* Lost connections are at most the eighth part of the limit: together they are fewer than slurmdbd's threads. */
+#define LOST_PART 8
+
 /* Addresses that share a group share its connections: nobody chooses the address of a pod. */
 #define GROUPS 4096
+#define ANY_GROUP GROUPS
 
-/* Of a descriptor: the number of its connection, counted from 1, or 0; and the group of its address. */
-static _Atomic uint64_t numbers[MOST_FILES];
-static uint16_t groups[MOST_FILES];
+/* The connections of a kind, by their descriptors. */
+struct connections {
+    _Atomic uint64_t numbers[MOST_FILES]; /* counted from 1, or 0 without a connection */
+    _Atomic int count;
+};
 
-static _Atomic int open_connections;
-static int highest;   /* descriptor that was a connection */
-static uint64_t last; /* number */
+static struct connections whole; /* requests are read from them */
+static struct connections lost;  /* answers alone are written to them */
+
+static uint16_t groups[MOST_FILES]; /* by descriptor: the group of the address */
+static int highest;                 /* descriptor that was a connection */
+static uint64_t last;               /* number */
 static pthread_mutex_t accepting = PTHREAD_MUTEX_INITIALIZER;
 
 static uint16_t group_of(const struct sockaddr_storage *peer)
@@ -52,13 +65,20 @@ static uint16_t group_of(const struct sockaddr_storage *peer)
     return (uint16_t)((hash ^ (hash >> 16)) % GROUPS);
 }
 
-/* True if the descriptor was a connection until now. */
-static int forget(int descriptor)
+/* True if the descriptor was a connection of the kind until now. */
+static int forget(struct connections *kind, int descriptor)
 {
-    if (descriptor < 0 || descriptor >= MOST_FILES || !atomic_exchange(&numbers[descriptor], 0))
+    if (descriptor < 0 || descriptor >= MOST_FILES || !atomic_exchange(&kind->numbers[descriptor], 0))
         return 0;
-    atomic_fetch_sub(&open_connections, 1);
+    atomic_fetch_sub(&kind->count, 1);
     return 1;
+}
+
+/* Returns how many of the kind there were before. */
+static int remember(struct connections *kind, int descriptor)
+{
+    kind->numbers[descriptor] = ++last;
+    return atomic_fetch_add(&kind->count, 1);
 }
 
 /* -1 if no address has two connections. */
@@ -70,26 +90,48 @@ static int largest_group(void)
     for (int group = 0; group < GROUPS; group++)
         sizes[group] = 0;
     for (int descriptor = 0; descriptor <= highest; descriptor++) {
-        if (numbers[descriptor] && ++sizes[groups[descriptor]] > sizes[largest])
+        if (whole.numbers[descriptor] && ++sizes[groups[descriptor]] > sizes[largest])
             largest = groups[descriptor];
     }
     return sizes[largest] > 1 ? largest : -1;
 }
 
-static int oldest_of(int group)
+/* Of a group, or of all with ANY_GROUP; -1 if there is none. */
+static int oldest_of(const struct connections *kind, int group)
 {
     uint64_t least = UINT64_MAX;
     int oldest = -1;
 
     for (int descriptor = 0; descriptor <= highest; descriptor++) {
-        uint64_t number = numbers[descriptor];
+        uint64_t number = kind->numbers[descriptor];
 
-        if (number && number < least && groups[descriptor] == group) {
+        if (number && number < least && (group == ANY_GROUP || groups[descriptor] == group)) {
             least = number;
             oldest = descriptor;
         }
     }
     return oldest;
+}
+
+/* Ends the requests of a connection, and of more than so many lost ones the answer of the first. */
+static void lose(int descriptor, int most)
+{
+    int others;
+
+    if (descriptor < 0)
+        return;
+    others = remember(&lost, descriptor); /* before, as close() may come in between */
+    if (!forget(&whole, descriptor)) {
+        forget(&lost, descriptor);
+        return;
+    }
+    shutdown(descriptor, SHUT_RD);
+    if (others >= most) {
+        int first = oldest_of(&lost, ANY_GROUP);
+
+        if (forget(&lost, first))
+            shutdown(first, SHUT_RDWR);
+    }
 }
 
 static void add(int descriptor, int most)
@@ -101,17 +143,13 @@ static void add(int descriptor, int most)
         (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
         return;
     pthread_mutex_lock(&accepting);
-    forget(descriptor); /* one that was closed by another way than close() */
+    forget(&whole, descriptor); /* one that was closed by another way than close() */
+    forget(&lost, descriptor);
     groups[descriptor] = group_of(&peer);
-    numbers[descriptor] = ++last;
     if (descriptor > highest)
         highest = descriptor;
-    if (atomic_fetch_add(&open_connections, 1) >= most) {
-        int oldest = oldest_of(largest_group());
-
-        if (forget(oldest))
-            shutdown(oldest, SHUT_RD);
-    }
+    if (remember(&whole, descriptor) >= most)
+        lose(oldest_of(&whole, largest_group()), most / LOST_PART);
     pthread_mutex_unlock(&accepting);
 }
 
@@ -139,6 +177,7 @@ EXPORTED int accept4(int listener, struct sockaddr *address, socklen_t *length, 
 /* The system call itself: other libraries close files before the constructor, and children between fork and exec. */
 EXPORTED int close(int descriptor)
 {
-    forget(descriptor);
+    forget(&whole, descriptor);
+    forget(&lost, descriptor);
     return (int)syscall(SYS_close, descriptor);
 }

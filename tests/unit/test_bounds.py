@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak import times
 from tests.unit.spank_plugin.compiler import toolchain
+from tools.paths import ROOT
 
-SOURCES = Path(__file__).parents[2] / "images" / "bounds"
+SOURCES = ROOT / "images" / "bounds"
+FUZZ_SECONDS = times(1, 60)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-static-libasan", "-static-libubsan")
 LIBRARY = """\
 void *hostlist_create_dims(const char *list, int dims) { return dims == 1 ? (void *)list : 0; }
 void *slurm_hostlist_create_dims(const char *list, int dims) { return hostlist_create_dims(list, dims); }
@@ -59,7 +63,7 @@ int main(int count, char **words)
 With a third word, accept connections before that."""
 
 DAEMON = """\
-import selectors, socket
+import contextlib, selectors, socket
 listener = socket.create_server(("0.0.0.0", 0))
 print(listener.getsockname()[1], flush=True)
 selector = selectors.DefaultSelector()
@@ -73,7 +77,8 @@ while True:
         request = key.fileobj.recv(16)
         if request == b"now":
             for connection in [*asked, key.fileobj]:
-                connection.sendall(b"answer")
+                with contextlib.suppress(BrokenPipeError):
+                    connection.sendall(b"answer")
             continue
         if request == b"own":
             far.send(b"x")
@@ -92,7 +97,7 @@ while True:
 """Answer requests at once, or with the next one, and close connections at their end. After `leave` a socket of the
 daemon's own has the descriptor of the connection, and `own` needs that socket."""
 
-MOST = 5
+MOST = 16
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +156,20 @@ def test_a_list_of_more_hosts_than_the_limit_is_no_list(build: Path, hosts: str,
 
 def test_without_a_limit_every_list_is_made(build: Path) -> None:
     assert is_made(build, "x[0-99999]", {})
+
+
+def test_no_list_breaks_the_count_of_its_hosts(tmp_path: Path) -> None:
+    tools, seed = toolchain(), str(int.from_bytes(os.urandom(3)))
+    sources = [SOURCES / "tests/fuzz_hostlists.c", ROOT / "spank-plugin/tests/fuzz.c"]
+    compiler = [*tools.compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", *SANITIZERS]
+    environment = {**os.environ, **tools.environment}
+    subprocess.run([*compiler, "-o", tmp_path / "fuzz", *sources, "-ldl"], env=environment, check=True, timeout=300)
+
+    command = [tmp_path / "fuzz", str(FUZZ_SECONDS), seed]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"seed {seed}" in done.stdout
 
 
 def unpacked(build: Path, environment: dict[str, str], *words: str) -> list[str]:
@@ -263,6 +282,20 @@ def test_a_request_that_has_come_is_answered_before_its_connection_ends(bounded:
     assert held[0].recv(16) == b""
     assert is_answered(held[-1])
     assert asks.recv(16) == b"answer"
+
+
+def test_of_the_answers_that_are_still_due_to_lost_connections_all_but_the_last_eighth_are_cut_off(
+    bounded: Callers,
+) -> None:
+    """A client that does not read an answer would hold the daemon's thread."""
+    asked = [bounded.call() for _ in range(2 + MOST // 8)]
+    for connection in asked:
+        connection.sendall(b"later")
+    held = [bounded.call() for _ in range(MOST)]
+
+    assert [connection.recv(16) for connection in asked[:2]] == [b"", b""]
+    assert is_answered(held[-1])
+    assert [connection.recv(16) for connection in asked[2:]] == [b"answer"] * (MOST // 8)
 
 
 def test_another_socket_with_the_descriptor_of_a_former_connection_is_left_alone(bounded: Callers) -> None:
