@@ -165,7 +165,7 @@ def test_no_list_breaks_the_count_of_its_hosts(tmp_path: Path) -> None:
     environment = {**os.environ, **tools.environment}
     subprocess.run([*compiler, "-o", tmp_path / "fuzz", *sources, "-ldl"], env=environment, check=True, timeout=300)
 
-    command = [tmp_path / "fuzz", str(FUZZ_SECONDS), seed]
+    command = [str(tmp_path / "fuzz"), str(FUZZ_SECONDS), seed]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr

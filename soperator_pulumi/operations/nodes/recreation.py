@@ -27,9 +27,9 @@ class Recreation:
     """Owner in the reasons of drains."""
     max_unavailable: Share
     tolerated: int = 0
-    """Number of nodes with new pods that may be missing without counting as out of service. Before any node has joined
-    with the new template, which may not work, no node counts as such that jobs could start on: a run that is repeated
-    would otherwise take further nodes every time."""
+    """Number of nodes with new pods that may be missing without counting as out of service. Until a node has joined
+    with the new template, which may not work, a missing node that took jobs before counts: otherwise every repeated run
+    would take further nodes."""
     draining: frozenset[str] = frozenset()
     """Nodes that the run drains, or has drained, to recreate them."""
     joining: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class Recreation:
         new = [name for name in self.status.names if name not in old]
         missing = self.status.missing_of([name for name in new if name in self._lost])
         if not any(self.status.joined(name) for name in new):
-            missing = [name for name in missing if name in self.lost_before or name not in self._markers]
+            missing = tuple(name for name in missing if name in self.lost_before or name not in self._markers)
         counted = (self._lost | self._unready) - {*missing[: self.tolerated]}
         counted |= (self.draining | self.joining) - self._foreign
         return tuple(name for name in self.status.names if name in counted)
