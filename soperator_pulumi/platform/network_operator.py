@@ -60,6 +60,7 @@ class NetworkOperator(ChartComponent):
                 "subnet": pool.subnet,
                 "perNodeBlockSize": pool.addresses_per_node,
                 **({} if pool.gateway is None else {"gateway": pool.gateway}),
+                **({"routes": [{"dst": route} for route in pool.routes]} if pool.routes else {}),
             },
             opts=scope.options(),
         )
@@ -101,6 +102,7 @@ def network_object(network: SecondaryNetwork) -> tuple[str, dict[str, Any]]:
         case NetworkKind.HOST_DEVICE:
             return "HostDeviceNetwork", {**common, "resourceName": network.pool}
         case NetworkKind.MACVLAN:
-            return "MacvlanNetwork", {**common, "master": network.interface, "mode": "bridge"}
+            mtu = {} if network.mtu is None else {"mtu": network.mtu}
+            return "MacvlanNetwork", {**common, "master": network.interface, "mode": "bridge", **mtu}
         case NetworkKind.IPOIB:
             return "IPoIBNetwork", {**common, "master": network.interface}

@@ -21,6 +21,7 @@ DISPOSABLE_ANNOTATION = "soperator-pulumi/disposable-because"
 
 def _kept(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     yield from _deleted_with(resource)
+    yield from _begun_anew(resource)
     if not _holds_data(resource):
         return
     disposable = _is_disposable(resource)
@@ -52,6 +53,15 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
             yield Finding(resource, path, 'got "Delete", needs "Retain": the data goes with the object')
 
 
+def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
+    """Yield the reason for which a jail is filled anew after its claim has lost its contents."""
+    reason = resource.input("accepted") if resource.acts_as("TreePopulated") else None
+    if reason is UNKNOWN:
+        yield not_known(resource, ("accepted",))
+    elif reason:
+        yield Finding(resource, ("accepted",), "gives up what was on an emptied claim, now and at the next loss")
+
+
 def _is_disposable(claim: ResourceView) -> object:
     """Return True, False or UNKNOWN: whether a claim of the program says why its data may be lost."""
     if claim.is_ours:
@@ -69,9 +79,10 @@ def _holds_data(resource: ResourceView) -> bool:
 KEPT_DATA = ResourcePolicy(
     name="kept-data",
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
-    violated_by="`storage.keep: false`; a PersistentVolumeClaim without `protect` and `retain_on_delete`; "
-    "a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
-    cure="Set storage.keep to true; for your own claim, set both options in the program, or say in its annotation "
+    violated_by="`storage.keep: false`; `jail.storage.accept.emptied`; a PersistentVolumeClaim without `protect` and "
+    "`retain_on_delete`; a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
+    cure="Set storage.keep to true, remove jail.storage.accept.emptied after the up that needs it; for your own claim, "
+    "set both options in the program, or say in its annotation "
     f"{DISPOSABLE_ANNOTATION} why its data may be lost.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,

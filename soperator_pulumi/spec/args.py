@@ -1453,7 +1453,9 @@ class IpPoolArgs(TypedDict):
     addresses_per_node: NotRequired[int]
     """Number of addresses in a machine's block. Default: 64."""
     gateway: NotRequired[str]
-    """Address of the gateway. Default: none."""
+    """Address of the gateway, in the subnet. Default: none."""
+    routes: NotRequired[Sequence[str]]
+    """Destinations that pods reach through the gateway, such as the subnets of other adapters. Default: none."""
 
 
 class SecondaryNetworkArgs(TypedDict):
@@ -1471,6 +1473,8 @@ class SecondaryNetworkArgs(TypedDict):
     """Interface of the machines. Required with kinds macvlan and ipoib."""
     ip_pool: NotRequired[str]
     """Pool of the addresses, one of ip_pools. Default: no address."""
+    mtu: NotRequired[int]
+    """Largest packet in bytes, with kind macvlan, at most that of the interface. Default: that of the interface."""
 
 
 class NetworkOperatorArgs(TypedDict, total=False):

@@ -12,6 +12,7 @@ from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.manifests import manifests_of
+from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
 from soperator_pulumi.spec.cluster import parse_cluster
@@ -44,13 +45,32 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
         _planned(resource.inputs, bodies) for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")
     ]
     drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
-    return [replace(cluster, devices_to_come=devices, csi_drivers=drivers) for cluster in every]
+    critical = tuple(dict.fromkeys(_critical_namespaces(deployment, bodies)))
+    return [
+        replace(cluster, devices_to_come=devices, csi_drivers=drivers, critical_namespaces=critical)
+        for cluster in every
+    ]
+
+
+def _gpu_operators(deployment: Deployment) -> list[Recorded]:
+    """Return the releases of GPU Operators that the program installs: one that exists is none of them."""
+    parts = {resource.name for resource in deployment.resources(":GpuOperator")}
+    return [resource for resource in deployment.resources(":Release") if resource.parent in parts]
 
 
 def _gpus_to_come(deployment: Deployment) -> tuple[str, ...]:
     """Return the resources of a GPU Operator that the program installs: one that exists has listed its own."""
-    releases = {resource.parent for resource in deployment.resources(":Release")}
-    return _GPUS if any(resource.name in releases for resource in deployment.resources(":GpuOperator")) else ()
+    return _GPUS if _gpu_operators(deployment) else ()
+
+
+def _critical_namespaces(deployment: Deployment, bodies: Sequence[Json]) -> Iterator[str]:
+    """Yield the namespaces of GPU Operators in which the program itself makes no quota for their pods."""
+    quotas = [body for body in bodies if body["kind"] == "ResourceQuota" and admits_critical_pods(body)]
+    admitted = {_namespace_of(quota) for quota in quotas}
+    for release in _gpu_operators(deployment):
+        namespace = str(release.inputs.get("namespace") or "default")
+        if namespace not in admitted:
+            yield namespace
 
 
 def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:

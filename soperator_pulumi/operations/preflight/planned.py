@@ -79,6 +79,8 @@ class PlannedCluster:
     for any text."""
     csi_drivers: tuple[str, ...] = ()
     """CSI drivers of classes and volumes that the program makes."""
+    critical_namespaces: tuple[str, ...] = ()
+    """Namespaces in which the program installs pods of a critical priority class, and makes no quota for them."""
     owner_known: bool = True
     """False where the description alone is known: the namespace that is there counts as the cluster's own."""
 

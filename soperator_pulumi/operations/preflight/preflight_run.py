@@ -11,6 +11,7 @@ from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
 from soperator_pulumi.operations.preflight.cpu_layouts import layout_findings
+from soperator_pulumi.operations.preflight.critical_pods import critical_pod_findings
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import (
     Diagnosis,
@@ -108,6 +109,8 @@ class Preflight:
         _, not_known = closed_api_servers(self.kube, wanted.api_servers)
         found = [*problems(self.kube, wanted), *not_known]
         yield from missing_drivers(self.kube, self.planned.csi_drivers)
+        if self.planned.critical_namespaces:
+            yield from critical_pod_findings(self.kube, self.planned.critical_namespaces, self._machines())
         if not found:
             yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
         yield from (of_problem("surroundings", problem) for problem in found)

@@ -1,5 +1,6 @@
 """NVIDIA's Network Operator: RDMA devices as resources, and secondary networks."""
 
+import ipaddress
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, ClassVar
@@ -9,7 +10,7 @@ from pydantic import Field, StrictBool
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.scheduling import Toleration
-from soperator_pulumi.spec.types.addresses import Cidr
+from soperator_pulumi.spec.types.addresses import Cidr, IpAddress
 from soperator_pulumi.spec.types.names import DnsLabel, LabelKey, LabelValue, ObjectName
 from soperator_pulumi.spec.validation.base import Matches, Model, whole
 from soperator_pulumi.spec.validation.partial import known
@@ -85,8 +86,10 @@ class IpPool(Model):
     """All addresses of the pool."""
     addresses_per_node: Annotated[int, whole(1, 65_536)] = 64
     """Number of addresses in a machine's block. Default: 64."""
-    gateway: str | None = None
-    """Address of the gateway. Default: none."""
+    gateway: IpAddress | None = None
+    """Address of the gateway, in the subnet. Default: none."""
+    routes: tuple[Cidr, ...] = ()
+    """Destinations that pods reach through the gateway, such as the subnets of other adapters. Default: none."""
 
 
 class NetworkKind(StrEnum):
@@ -115,6 +118,8 @@ class SecondaryNetwork(Model):
     """Interface of the machines. Required with kinds macvlan and ipoib."""
     ip_pool: ObjectName | None = None
     """Pool of the addresses, one of ip_pools. Default: no address."""
+    mtu: Annotated[int, whole(68, 65_535)] | None = None
+    """Largest packet in bytes, with kind macvlan, at most that of the interface. Default: that of the interface."""
 
 
 class NetworkOperatorSpec(ChartPart):
@@ -159,6 +164,8 @@ def problems(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
         yield from _undescribed(operator, path)
     for field in ("shared_rdma", "host_devices", "ip_pools", "networks"):
         yield from _repeated(getattr(operator, field), f"{path}.{field}")
+    for index, pool in enumerate(operator.ip_pools):
+        yield from _pool_problems(pool, f"{path}.ip_pools[{index}]")
     pools = [network.name for network in operator.host_devices]
     addresses = [pool.name for pool in operator.ip_pools]
     for index, network in enumerate(operator.networks):
@@ -179,10 +186,26 @@ def _undescribed(operator: NetworkOperatorSpec, path: str) -> Iterator[Problem]:
                     yield Problem(f"{path}.{field}[{index}].{name}", text)
 
 
+def _pool_problems(pool: IpPool, where: str) -> Iterator[Problem]:
+    if not known(pool.subnet, pool.gateway, pool.routes):
+        return
+    if pool.routes and pool.gateway is None:
+        yield Problem(f"{where}.gateway", "missing: routes go through it. Give its address.")
+    subnet = ipaddress.ip_network(pool.subnet)
+    if pool.gateway is not None and ipaddress.ip_address(pool.gateway) not in subnet:
+        yield Problem(f"{where}.gateway", f'got "{pool.gateway}", needs an address of the subnet {subnet}.')
+    for index, route in enumerate(pool.routes):
+        if known(route) and ipaddress.ip_network(route).version != subnet.version:
+            text = f'got "{route}", needs IPv{subnet.version}, as the subnet {subnet} has.'
+            yield Problem(f"{where}.routes[{index}]", text)
+
+
 def _network_problems(network: SecondaryNetwork, where: str, pools: list[str]) -> Iterator[Problem]:
     kind, pool, interface = network.kind, network.pool, network.interface
     if not known(kind, pool, interface):
         return
+    if known(network.mtu) and network.mtu is not None and kind is not NetworkKind.MACVLAN:
+        yield Problem(f"{where}.mtu", f"given with kind {kind}, whose devices keep their own. Remove it.")
     if kind is NetworkKind.HOST_DEVICE:
         if pool not in pools:
             there = ", ".join(map(str, pools)) or "none"

@@ -68,6 +68,17 @@ def test_images_of_the_network_come_from_a_mirror() -> None:
     assert "nvcr.io" not in text
 
 
+def test_a_network_has_the_packets_and_the_routes_that_are_given() -> None:
+    parts = {
+        "ip_pools": [{"name": "rail", "subnet": "10.1.0.0/24", "gateway": "10.1.0.1", "routes": ["10.1.0.0/16"]}],
+        "networks": [{"name": "rail", "kind": "macvlan", "interface": "eth1", "ip_pool": "rail", "mtu": 9000}],
+    }
+    deployment = a_platform(network_operator=parts)
+    pool = deployment.one("platform-network-operator-pool-rail").inputs["spec"]
+    assert (pool["gateway"], pool["routes"]) == ("10.1.0.1", [{"dst": "10.1.0.0/16"}])
+    assert deployment.one("platform-network-operator-network-rail").inputs["spec"]["mtu"] == 9000
+
+
 def test_no_driver_changes_below_running_jobs() -> None:
     driver = values_of("gpu-operator", gpu_operator={})["driver"]
     assert driver == {"enabled": True, "upgradePolicy": {"autoUpgrade": False}}

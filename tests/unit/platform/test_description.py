@@ -100,6 +100,25 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"network_operator": {"networks": [{"name": "n", "kind": "macvlan"}]}},
         ["network_operator.networks[0].interface: missing: "],
     ),
+    "routes without a gateway": (
+        {"network_operator": {"ip_pools": [{"name": "p", "subnet": "10.1.0.0/24", "routes": ["10.1.0.0/16"]}]}},
+        ["network_operator.ip_pools[0].gateway: missing: routes go through it. "],
+    ),
+    "a gateway and routes elsewhere": (
+        {
+            "network_operator": {
+                "ip_pools": [{"name": "p", "subnet": "10.1.0.0/24", "gateway": "10.2.0.1", "routes": ["fd00::/64"]}]
+            }
+        },
+        [
+            'network_operator.ip_pools[0].gateway: got "10.2.0.1", needs an address of the subnet 10.1.0.0/24.',
+            'network_operator.ip_pools[0].routes[0]: got "fd00::/64", needs IPv4, as the subnet 10.1.0.0/24 has.',
+        ],
+    ),
+    "a size of packets for InfiniBand": (
+        {"network_operator": {"networks": [{"name": "n", "kind": "ipoib", "interface": "ib0", "mtu": 4092}]}},
+        ["network_operator.networks[0].mtu: given with kind ipoib, whose devices keep their own. "],
+    ),
     "twice": (
         {"network_operator": {"shared_rdma": [{"name": "a"}, {"name": "a"}]}},
         ['network_operator.shared_rdma[1].name: got "a", which an earlier entry has. '],

@@ -109,6 +109,16 @@ def test_a_claim_is_protected_and_where_it_is_known_retained(options: dict[str, 
     assert paths(KEPT_DATA, claim(**options)) == found
 
 
+@pytest.mark.parametrize(("reason", "found"), [("", []), (None, []), ("a trial", ["accepted"])])
+def test_an_emptied_claim_is_filled_anew_with_an_exception_alone(reason: str | None, found: list[str]) -> None:
+    assert paths(KEPT_DATA, a_resource_of_ours("TreePopulated", accepted=reason)) == found
+    assert paths(KEPT_DATA, a_resource_of_ours("Other", accepted=reason)) == []
+
+
+def test_a_reason_that_a_preview_does_not_know_is_named() -> None:
+    assert paths(KEPT_DATA, a_resource_of_ours("TreePopulated", accepted=UNKNOWN), unknown=True) == ["accepted"]
+
+
 def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:
     namespace = named({"labels": {}}, "core/v1:Namespace")
     assert paths(KEPT_DATA, below("SlurmCluster", namespace)) == ["protect"], "whatever its labels"
