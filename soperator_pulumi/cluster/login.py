@@ -218,7 +218,10 @@ def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
         spec=ServiceSpecArgs(
             type=login.service,
             selector=scope.selector("login"),
-            ports=[ServicePortArgs(name="ssh", port=_PUBLIC_PORT, target_port=layout.SSH_PORT)],
+            ports=[
+                ServicePortArgs(name="ssh", port=_PUBLIC_PORT, target_port=layout.SSH_PORT, node_port=login.node_port)
+            ],
+            load_balancer_class=login.load_balancer_class,
             session_affinity="ClientIP",  # a user returns to the same tmux
             # Otherwise sshd and the NetworkPolicy see a machine of the cluster in place of the client.
             external_traffic_policy="Local" if opened else None,

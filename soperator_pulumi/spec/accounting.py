@@ -1,6 +1,6 @@
 """Accounting: slurmdbd, and the database that holds the records of jobs and the limits of accounts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -10,6 +10,7 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.accounting_database import DatabasePassword, ExternalDatabaseSpec, OperatorDatabaseSpec
 from soperator_pulumi.spec.accounting_dump import DumpSpec
 from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import VolumeSpec
 from soperator_pulumi.spec.types.names import SlurmAccount
@@ -180,6 +181,10 @@ Accounting = Annotated[
 """Accounting, or `none`."""
 
 
+_ABOUT_QOS = ("allowqos", "denyqos", "qos")
+"""Options of a partition, in lower case."""
+
+
 def problems(accounting: AccountingSpec | None, images: ImagesSpec, users: tuple[UserSpec, ...]) -> Iterator[Problem]:
     """Yield problems between the fields of accounting, and with the images and users of the cluster."""
     if not known(accounting):
@@ -195,6 +200,18 @@ def problems(accounting: AccountingSpec | None, images: ImagesSpec, users: tuple
             text = f'missing: accounting needs it. Give it, as `make images` prints it, or set accounting: "{NONE}".'
             yield Problem(f"images.{name}", text)
     yield from _database_problems(accounting)
+
+
+def qos_problems(extra: Mapping[str, object], partitions: Sequence[PartitionSpec]) -> Iterator[Problem]:
+    """Yield settings about QOS, none of which exists in a cluster without accounting. Slurm ignores case."""
+    none = f'but there is no QOS with accounting: "{NONE}"'
+    for name, value in extra.items():
+        if name.lower() == "preempttype" and str(value).lower() == "preempt/qos":
+            yield Problem(f"slurm.extra.{name}", f'got "{value}", {none}. Use preempt/partition_prio.')
+    for index, partition in enumerate(partitions):
+        for name, value in partition.options.items():
+            if name.lower() in _ABOUT_QOS and str(value).upper() != "ALL":
+                yield Problem(f"partitions[{index}].options.{name}", f'got "{value}", {none}. Remove one.')
 
 
 def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:

@@ -167,6 +167,12 @@ class LoginArgs(ScheduledArgs, total=False):
     `LoadBalancer`."""
     service_annotations: Mapping[str, str]
     """Annotations of the login Service, for the platform's load balancers."""
+    load_balancer_class: str
+    """Class of the Service's load balancer, such as `service.k8s.aws/nlb`. Kubernetes changes it on no existing
+    LoadBalancer: for another one, set `service` to ClusterIP in an `up` between. Default: that of the platform."""
+    node_port: int
+    """Port of ssh on every machine, in the range of the Kubernetes (30000 to 32767 by default). Needs NodePort or
+    LoadBalancer. Default: a port that Kubernetes chooses."""
     allowed_sources: Sequence[str]
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
     one address; `0.0.0.0/0` admits all."""

@@ -177,6 +177,8 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     other_volumes = {"storage.state": spec.storage.state, **dict(accounting.volumes(spec.accounting))}
     yield from storage.problems({"jail.storage": spec.jail.storage, **other_volumes})
     yield from accounting.problems(spec.accounting, spec.images, spec.users)
+    if spec.accounting is None and known(spec.slurm):
+        yield from accounting.qos_problems(spec.slurm.extra, spec.partitions)
     yield from rest.problems(spec.rest, has_image=spec.images.rest is not None)
     yield from metrics.problems(spec.metrics, spec.slurm.extra, has_image=spec.images.exporter is not None)
     yield from jail.problems(spec.jail, spec.images)

@@ -52,6 +52,12 @@ class LoginSpec(UserPods):
     """Access to ssh. Default: from inside the Kubernetes cluster only."""
     service_annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Annotations of the login Service, for the platform's load balancers."""
+    load_balancer_class: LabelKey | None = None
+    """Class of the Service's load balancer, such as `service.k8s.aws/nlb`. Kubernetes changes it on no existing
+    LoadBalancer: for another one, set `service` to ClusterIP in an `up` between. Default: that of the platform."""
+    node_port: Annotated[int, whole(1, 65_535)] | None = None
+    """Port of ssh on every machine, in the range of the Kubernetes (30000 to 32767 by default). Needs NodePort or
+    LoadBalancer. Default: a port that Kubernetes chooses."""
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
     one address; `0.0.0.0/0` admits all."""
@@ -83,6 +89,13 @@ class LoginSpec(UserPods):
 def problems(login: LoginSpec) -> Iterator[Problem]:
     """Yield problems between the fields of `login`."""
     opened = login.service in {ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER}
+    if known(login.node_port) and login.node_port is not None and not opened:
+        text = f"given with login.service {login.service}, which has none. Remove it, or set NodePort."
+        yield Problem("login.node_port", text)
+    balanced = login.service is ServiceType.LOAD_BALANCER
+    if known(login.load_balancer_class) and login.load_balancer_class is not None and not balanced:
+        text = f"given with login.service {login.service}, which has no load balancer. Remove it, or set LoadBalancer."
+        yield Problem("login.load_balancer_class", text)
     if known(login.allowed_sources) and opened and not login.allowed_sources:
         yield Problem(
             "login.allowed_sources",

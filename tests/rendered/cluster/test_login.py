@@ -151,3 +151,29 @@ def test_evictions_leave_login_pods_to_log_in_to(replicas: int, budgets: list[in
 def test_a_grace_that_is_shorter_than_the_end_of_sshd_is_refused() -> None:
     with pytest.raises(SpecError, match=r'login.termination_grace: got "5s", needs a length of time from 30s to 7d'):
         a_deployment(login={"termination_grace": "5s"})
+
+
+def test_the_login_service_has_the_class_and_the_port_that_are_given() -> None:
+    login = {
+        "service": "LoadBalancer",
+        "allowed_sources": ["10.0.0.0/8"],
+        "load_balancer_class": "service.k8s.aws/nlb",
+        "node_port": 30022,
+    }
+    spec = a_deployment(login=login).one("hpc-login-service").inputs["spec"]
+    assert (spec["loadBalancerClass"], spec["ports"][0]["nodePort"]) == ("service.k8s.aws/nlb", 30022)
+
+
+@pytest.mark.parametrize(
+    ("login", "place"),
+    [
+        ({"node_port": 30022}, "login.node_port: given with login.service ClusterIP, which has none."),
+        (
+            {"service": "NodePort", "allowed_sources": ["10.0.0.0/8"], "load_balancer_class": "a/b"},
+            "login.load_balancer_class: given with login.service NodePort, which has no load balancer.",
+        ),
+    ],
+)
+def test_a_class_and_a_port_need_a_service_that_has_them(login: dict[str, Any], place: str) -> None:
+    with pytest.raises(SpecError, match=place):
+        a_deployment(login=login)

@@ -47,14 +47,14 @@ partitionConfiguration:
   configType: custom
   rawConfig:
     - PartitionName=low Nodes=cpu Default=YES MaxTime=8:00:00 PriorityTier=1
-    - PartitionName=every Nodes=ALL Default=NO QOS=normal
+    - PartitionName=every Nodes=ALL Default=NO MinNodes=2
     - PartitionName=none Nodes=other
 """
     conversion = converted(tmp_path, flux(CLUSTER + partitions))
 
     assert conversion.cluster["partitions"] == [
         {"name": "low", "default": True, "options": {"MaxTime": "8:00:00", "PriorityTier": "1"}},
-        {"name": "every", "default": False, "options": {"QOS": "normal"}},
+        {"name": "every", "default": False, "options": {"MinNodes": "2"}},
     ]
     assert [item["partitions"] for item in conversion.cluster["node_sets"]] == [["low", "every"], ["every"]]
     assert fates(conversion, "rawConfig[2]")[" (PartitionName)"][0] is Fate.NOT_POSSIBLE

@@ -95,3 +95,26 @@ def test_a_port_or_a_slip_in_the_host_of_a_database_is_refused(host: str) -> Non
 def test_a_database_elsewhere_needs_no_image_of_ours() -> None:
     images = {name: image for name, image in IMAGES.items() if name != "database"}
     assert a_spec(images=images, accounting={"database": {"external": EXTERNAL}}).accounting
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"slurm": {"extra": {"PreemptType": "preempt/qos"}}}, 'slurm.extra.PreemptType: got "preempt/qos"'),
+        *(
+            ({"partitions": [{"name": "main", "options": {name: "high"}}]}, f'partitions[0].options.{name}: got "high"')
+            for name in ("AllowQos", "DenyQos", "QOS")
+        ),
+    ],
+    ids=str,
+)
+def test_settings_about_qos_need_accounting(changes: dict[str, Any], place: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        a_spec(accounting="none", **changes)
+    assert f'{place}, but there is no QOS with accounting: "none".' in str(raised.value)
+    assert a_spec(**changes).accounting
+
+
+def test_a_partition_for_all_qos_needs_no_accounting() -> None:
+    spec = a_spec(accounting="none", partitions=[{"name": "main", "options": {"AllowQos": "ALL"}}])
+    assert spec.partitions[0].options == {"AllowQos": "ALL"}
