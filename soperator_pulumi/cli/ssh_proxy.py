@@ -84,6 +84,9 @@ def _ready_login_pod(cluster: client.Configuration, pods: str) -> str | None:
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:
+    """Return True if sshd answers, and the pod takes new sessions: one that waits for its last ones stays ready."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
     conditions = pod.get("status", {}).get("conditions", [])
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 

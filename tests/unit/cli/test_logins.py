@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from soperator_pulumi import cli
+from soperator_pulumi.cli import ssh_proxy
 from soperator_pulumi.policy.registry import POLICIES
 from tests.strategies import a_cluster
 
@@ -61,6 +62,12 @@ def test_a_host_key_that_was_seen_is_kept(kubeconfig: Path, capsys: pytest.Captu
     known.write_text("login.hpc ssh-ed25519 SEEN\n")
     assert "StrictHostKeyChecking accept-new" in config_of(capsys, *words).read_text()
     assert known.read_text() == "login.hpc ssh-ed25519 SEEN\n"
+
+
+@pytest.mark.parametrize(("metadata", "takes"), [({}, True), ({"deletionTimestamp": "2026-11-28T08:00:00Z"}, False)])
+def test_a_login_pod_that_waits_for_its_last_sessions_gets_no_new_one(metadata: dict[str, str], *, takes: bool) -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    assert ssh_proxy._ready({"metadata": metadata, "status": ready}) is takes
 
 
 def test_the_admin_s_pod_starts_for_the_session_alone(
