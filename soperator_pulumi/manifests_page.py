@@ -12,6 +12,7 @@ from soperator_pulumi.testing import Recorded
 _MAKING = {
     "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > password",
     "munge.key": "head -c 128 /dev/urandom > munge.key",
+    "jwt.key": "head -c 48 /dev/urandom | base64 | tr -d '\\n' > jwt.key",
     "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
 }
 """Command that makes the file of a Secret's key."""

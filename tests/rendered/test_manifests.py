@@ -3,7 +3,9 @@
 import dataclasses
 import random
 import re
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -15,7 +17,7 @@ from soperator_pulumi import Platform, SlurmCluster, testing
 from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import ServedBy
 from soperator_pulumi.manifests import Manifests, manifests_of
-from soperator_pulumi.manifests_page import _ACTS
+from soperator_pulumi.manifests_page import _ACTS, ManifestsPage, SecretNote
 from soperator_pulumi.testing import Deployment, deploy
 from tools import paths
 
@@ -125,6 +127,14 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
         ("slurmdbd-config", "hpc", ("slurm.conf", "slurmdbd.conf")),
     ]
     assert "kubectl create secret generic munge-key --namespace hpc --from-file=munge.key" in files["secrets.md"]
+
+
+def test_the_key_of_tokens_has_the_command_that_makes_it(tmp_path: Path) -> None:
+    note = SecretNote({"kind": "Secret", "metadata": {"name": "jwt-key", "namespace": "hpc"}}, ("jwt.key",))
+    lines = ManifestsPage("prod", {}, [note], []).secrets_text().splitlines()
+    making = lines[lines.index("```sh") + 1]
+    subprocess.run(["sh", "-c", making], cwd=tmp_path, check=True)
+    assert len((tmp_path / "jwt.key").read_bytes()) == 64
 
 
 def test_the_same_stack_renders_the_same_bytes(deployment: Deployment, files: dict[str, str]) -> None:
