@@ -9,16 +9,26 @@
  *
  * Who does not read an answer holds its thread all the same. So a lost connection counts until the daemon has closed it:
  * of more than an eighth of CONNECTIONS_MAX, the one that was lost first is cut off from its answer.
+ *
+ * An answer that waits to be read also takes memory, with 5,000 jobs 100 MB and more, and slurmctld 24.11 has 64 threads to
+ * answer, which wait with it. So it is cut off after READ_SECONDS. Of more than UNREAD_MAX that have waited for
+ * UNREAD_SECONDS, the address with most of them loses the oldest one.
  */
 #include <dlfcn.h>
+#include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -28,6 +38,12 @@
 
 /* Lost connections are at most the eighth part of the limit: together they are fewer than slurmdbd's threads. */
 #define LOST_PART 8
+
+#define UNREAD_MAX 8
+#define UNREAD_SECONDS 2
+#ifndef READ_SECONDS
+#define READ_SECONDS 60
+#endif
 
 /* Addresses that share a group share its connections: nobody chooses the address of a pod. */
 #define GROUPS 4096
@@ -42,10 +58,13 @@ struct connections {
 static struct connections whole; /* requests are read from them */
 static struct connections lost;  /* answers alone are written to them */
 
-static uint16_t groups[MOST_FILES]; /* by descriptor: the group of the address */
-static int highest;                 /* descriptor that was a connection */
-static uint64_t last;               /* number */
+static uint16_t groups[MOST_FILES];      /* by descriptor: the group of the address */
+static time_t unread_since[MOST_FILES]; /* by descriptor: of an answer, or 0 */
+static int highest;                     /* descriptor that was a connection */
+static uint64_t last;                   /* number */
+static time_t last_look;
 static pthread_mutex_t accepting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t is_connected = PTHREAD_COND_INITIALIZER;
 
 static uint16_t group_of(const struct sockaddr_storage *peer)
 {
@@ -81,8 +100,26 @@ static int remember(struct connections *kind, int descriptor)
     return atomic_fetch_add(&kind->count, 1);
 }
 
+/* Of connections, those of which a condition is true. */
+typedef int (*condition)(int descriptor);
+
+static int is_whole(int descriptor)
+{
+    return whole.numbers[descriptor] != 0;
+}
+
+static int is_lost(int descriptor)
+{
+    return lost.numbers[descriptor] != 0;
+}
+
+static int is_unread(int descriptor)
+{
+    return unread_since[descriptor] && last_look - unread_since[descriptor] >= UNREAD_SECONDS;
+}
+
 /* -1 if no address has two connections. */
-static int largest_group(void)
+static int largest_group(condition is)
 {
     static uint32_t sizes[GROUPS];
     int largest = 0;
@@ -90,27 +127,91 @@ static int largest_group(void)
     for (int group = 0; group < GROUPS; group++)
         sizes[group] = 0;
     for (int descriptor = 0; descriptor <= highest; descriptor++) {
-        if (whole.numbers[descriptor] && ++sizes[groups[descriptor]] > sizes[largest])
+        if (is(descriptor) && ++sizes[groups[descriptor]] > sizes[largest])
             largest = groups[descriptor];
     }
     return sizes[largest] > 1 ? largest : -1;
 }
 
 /* Of a group, or of all with ANY_GROUP; -1 if there is none. */
-static int oldest_of(const struct connections *kind, int group)
+static int oldest_of(condition is, int group)
 {
     uint64_t least = UINT64_MAX;
     int oldest = -1;
 
     for (int descriptor = 0; descriptor <= highest; descriptor++) {
-        uint64_t number = kind->numbers[descriptor];
+        uint64_t number = is_whole(descriptor) ? whole.numbers[descriptor] : lost.numbers[descriptor];
 
-        if (number && number < least && (group == ANY_GROUP || groups[descriptor] == group)) {
+        if (is(descriptor) && number < least && (group == ANY_GROUP || groups[descriptor] == group)) {
             least = number;
             oldest = descriptor;
         }
     }
     return oldest;
+}
+
+/* Cuts a connection off from its answer, of which the kernel keeps nothing either. */
+static void cut_off(int descriptor)
+{
+    const struct linger nothing = {.l_onoff = 1};
+
+    if (forget(&whole, descriptor) | forget(&lost, descriptor)) {
+        unread_since[descriptor] = 0;
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &nothing, sizeof(nothing));
+        shutdown(descriptor, SHUT_RDWR);
+    }
+}
+
+/* Cuts off the answers that have waited for too long to be read. */
+static void look_at_answers(void)
+{
+    struct timespec now;
+    int waiting, descriptor, unread = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    last_look = now.tv_sec;
+    for (descriptor = 0; descriptor <= highest; descriptor++) {
+        if ((!is_whole(descriptor) && !is_lost(descriptor)) || ioctl(descriptor, SIOCOUTQ, &waiting) < 0 || !waiting)
+            unread_since[descriptor] = 0;
+        else if (!unread_since[descriptor])
+            unread_since[descriptor] = last_look;
+        else if (last_look - unread_since[descriptor] >= READ_SECONDS)
+            cut_off(descriptor);
+        unread += is_unread(descriptor);
+    }
+    for (; unread > UNREAD_MAX && (descriptor = oldest_of(is_unread, largest_group(is_unread))) >= 0; unread--)
+        cut_off(descriptor);
+}
+
+/* A thread of its own, as those that accept may be the ones that wait. It rests while there are no connections. */
+static void *look_for_ever(void *unused)
+{
+    const struct timespec pause = {.tv_sec = 1};
+
+    (void)unused;
+    pthread_mutex_lock(&accepting);
+    for (;;) {
+        while (!whole.count && !lost.count)
+            pthread_cond_wait(&is_connected, &accepting);
+        pthread_mutex_unlock(&accepting);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&accepting);
+        look_at_answers();
+    }
+    return NULL;
+}
+
+/* Not before the first connection: a daemon may have forked until then. Signals are for the daemon's own threads. */
+static void start_looking(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    if (pthread_create(&thread, NULL, look_for_ever, NULL) == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Ends the requests of a connection, and of more than so many lost ones the answer of the first. */
@@ -126,30 +227,30 @@ static void lose(int descriptor, int most)
         return;
     }
     shutdown(descriptor, SHUT_RD);
-    if (others >= most) {
-        int first = oldest_of(&lost, ANY_GROUP);
-
-        if (forget(&lost, first))
-            shutdown(first, SHUT_RDWR);
-    }
+    if (others >= most)
+        cut_off(oldest_of(is_lost, ANY_GROUP));
 }
 
 static void add(int descriptor, int most)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct sockaddr_storage peer;
     socklen_t length = sizeof(peer);
 
     if (descriptor >= MOST_FILES || getpeername(descriptor, (struct sockaddr *)&peer, &length) ||
         (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
         return;
+    pthread_once(&once, start_looking);
     pthread_mutex_lock(&accepting);
     forget(&whole, descriptor); /* one that was closed by another way than close() */
     forget(&lost, descriptor);
+    unread_since[descriptor] = 0;
     groups[descriptor] = group_of(&peer);
     if (descriptor > highest)
         highest = descriptor;
     if (remember(&whole, descriptor) >= most)
-        lose(oldest_of(&whole, largest_group()), most / LOST_PART);
+        lose(oldest_of(is_whole, largest_group(is_whole)), most / LOST_PART);
+    pthread_cond_signal(&is_connected);
     pthread_mutex_unlock(&accepting);
 }
 
@@ -161,7 +262,8 @@ __attribute__((constructor)) static void prepare(void)
     const char *most = getenv("CONNECTIONS_MAX");
 
     take = (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
-    if (most)
+    /* slurmstepd has slurmd's variables, and a connection for every process of PMIx. */
+    if (most && strcmp(program_invocation_short_name, "slurmstepd") != 0)
         limit = atoi(most);
 }
 

@@ -1,9 +1,11 @@
-"""What a user sends to slurmctld, and slurmctld's answers to the others meanwhile."""
+"""What a user sends to slurmctld and slurmd, and their answers to the others meanwhile."""
 
 import pytest
 
-from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT
+from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT, SLURMD_PORT
+from tests.cluster.greed import NEVER_READ, large_jobs
 from tests.cluster.slurm import Slurm
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -59,3 +61,37 @@ def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slu
         assert session.stdout.readline() == "held\n"
 
         assert slurm.ssh("srun hostname", user="bob").stdout
+
+
+CONNECTIONS_TO_SLURMD = 1024
+"""That of a worker's start.sh. Of those that have lost their requests, an eighth may stay."""
+
+
+def test_slurmd_has_no_thread_for_every_connection_of_a_user(slurm: Slurm) -> None:
+    """A thread is a process of the machine, which has a number of them."""
+    most = CONNECTIONS_TO_SLURMD * 5 // 4
+    held = f"for _ in $(seq {2 * most}); do exec {{held}}<>/dev/tcp/cpu-1/{SLURMD_PORT}; done"
+    with slurm.ssh_session(f"bash -c 'ulimit -n {2 * most + 100}; {held}; echo held; sleep 60'") as session:
+        assert session.stdout
+        assert session.stdout.readline() == "held\n"
+
+        threads = "ls /proc/$(pgrep -o -x slurmd)/task | wc -l"
+        wait_until(lambda: int(slurm.exec("cpu-1", "slurmd", "sh", "-c", threads)) < most, "slurmd has few threads")
+        assert slurm.ssh("srun -w cpu-1 hostname", user="bob").stdout == "cpu-1\n"
+
+
+@pytest.mark.soak
+def test_slurmctld_keeps_few_answers_that_a_user_does_not_read(slurm: Slurm) -> None:
+    """Every answer takes as much memory as all jobs have."""
+    slurm.ssh("bash -s", user="greedy", stdin=large_jobs(100))
+    try:
+        with slurm.ssh_session("srun -w cpu-0 --mem=100 python3 -", user="greedy") as session:
+            assert session.stdin
+            assert session.stdout
+            session.stdin.write(NEVER_READ)
+            session.stdin.close()
+            said = session.stdout.readlines()
+        assert said[-1:] == ["cut off\n"], said
+        assert slurm.ssh("srun -w cpu-1 hostname", user="bob").stdout == "cpu-1\n"
+    finally:
+        slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")

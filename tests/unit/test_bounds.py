@@ -1,6 +1,7 @@
 """The libraries of images/bounds, built with the machine's compiler, in front of what stands for slurmctld."""
 
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from tests.soak import times
 from tests.unit.spank_plugin.compiler import toolchain
+from tests.waiting import wait_until
 from tools.paths import ROOT
 
 SOURCES = ROOT / "images" / "bounds"
@@ -80,6 +82,10 @@ while True:
                 with contextlib.suppress(BrokenPipeError):
                     connection.sendall(b"answer")
             continue
+        if request == b"much":
+            key.fileobj.setblocking(False)
+            key.fileobj.send(bytes(10**8))  # as much as the kernel takes
+            continue
         if request == b"own":
             far.send(b"x")
             key.fileobj.sendall(b"answer" if near.recv(1) else b"")
@@ -94,8 +100,8 @@ while True:
             near, far = socket.socketpair()
             assert near.fileno() == number
 """
-"""Answer requests at once, or with the next one, and close connections at their end. After `leave` a socket of the
-daemon's own has the descriptor of the connection, and `own` needs that socket."""
+"""Answer requests at once, or with the next one, or with much, and close connections at their end. After `leave` a
+socket of the daemon's own has the descriptor of the connection, and `own` needs that socket."""
 
 MOST = 16
 
@@ -107,8 +113,10 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (build / "library.c").write_text(LIBRARY)
     (build / "program.c").write_text(PROGRAM)
     environment = {**os.environ, **tools.environment}
+    hurried = ["-DREAD_SECONDS=2", "-O2", "-std=c11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", "hurried.so"]
     compiled = [
         [str(tools.make), "--silent", *tools.variables],
+        [*tools.compiler, *hurried, "bounded_connections.c", "-ldl", "-pthread"],
         [*tools.compiler, "-fPIC", "-shared", "-o", "liblists.so", "library.c"],
         [*tools.compiler, "-o", "program", "program.c", "-L.", "-llists", f"-Wl,-rpath,{build}"],
     ]
@@ -225,11 +233,15 @@ class Callers:
 
 
 @contextmanager
-def daemon(build: Path, limit: dict[str, str]) -> Iterator[Callers]:
-    environment = {**os.environ, "LD_PRELOAD": str(build / "bounded_connections.so"), **limit}
-    command = [sys.executable, "-c", DAEMON]
+def daemon(
+    build: Path, limit: dict[str, str], library: str = "bounded_connections.so", name: str = sys.executable
+) -> Iterator[Callers]:
+    environment = {**os.environ, "LD_PRELOAD": str(build / library), **limit}
+    command = [name, "-c", DAEMON]
     with ExitStack() as stack:
-        process = stack.enter_context(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+        process = stack.enter_context(
+            subprocess.Popen(command, executable=sys.executable, env=environment, stdout=subprocess.PIPE, text=True)
+        )
         stack.callback(process.kill)
         assert process.stdout is not None
         yield Callers(int(process.stdout.readline()), stack)
@@ -298,6 +310,47 @@ def test_of_the_answers_that_are_still_due_to_lost_connections_all_but_the_last_
     assert [connection.recv(16) for connection in asked[2:]] == [b"answer"] * (MOST // 8)
 
 
+def has_ended(connection: socket.socket) -> bool:
+    """Return True if the daemon has cut a connection off, though its answer has not been read."""
+    poll = select.poll()
+    poll.register(connection, 0)  # its end alone
+    return bool(poll.poll(0))
+
+
+def asks_for_much(callers: Callers, source: str) -> socket.socket:
+    connection = callers.call(source)
+    connection.sendall(b"much")
+    return connection
+
+
+UNREAD_MAX = 8
+"""That of bounded_connections.c."""
+
+
+def test_of_many_answers_that_are_not_read_the_oldest_of_the_address_with_most_are_cut_off(build: Path) -> None:
+    """slurmctld keeps each in memory until it is read."""
+    with daemon(build, {"CONNECTIONS_MAX": "100"}) as callers:
+        other = asks_for_much(callers, "127.0.0.2")
+        unread = [asks_for_much(callers, "127.0.0.1") for _ in range(UNREAD_MAX + 2)]
+
+        def seen() -> list[bool]:
+            return [has_ended(connection) for connection in unread]
+
+        wait_until(lambda: any(seen()), "answers are cut off", timeout_seconds=30)
+        wait_until(lambda: sum(seen()) == 3, "the others stay", timeout_seconds=30)
+        assert seen() == [True] * 3 + [False] * (UNREAD_MAX - 1)
+        assert not has_ended(other)
+
+
+def test_an_answer_that_is_not_read_is_cut_off_in_the_end_and_one_that_is_read_stays(build: Path) -> None:
+    with daemon(build, {"CONNECTIONS_MAX": "100"}, "hurried.so") as callers:
+        unread, read = asks_for_much(callers, "127.0.0.1"), callers.call("127.0.0.1")
+        assert is_answered(read)
+
+        wait_until(lambda: has_ended(unread), "the answer is cut off", timeout_seconds=30)
+        assert is_answered(read)
+
+
 def test_another_socket_with_the_descriptor_of_a_former_connection_is_left_alone(bounded: Callers) -> None:
     former = bounded.call()
     former.sendall(b"leave")
@@ -310,6 +363,14 @@ def test_another_socket_with_the_descriptor_of_a_former_connection_is_left_alone
 
 def test_without_a_limit_no_connection_ends(build: Path) -> None:
     with daemon(build, {}) as callers:
+        held = [callers.call() for _ in range(3 * MOST)]
+        assert all(is_answered(connection) for connection in held)
+
+
+def test_a_slurmstepd_has_no_limit_of_connections(build: Path) -> None:
+    """It is started with slurmd's, and serves every process of PMIx."""
+    environment = {"CONNECTIONS_MAX": str(MOST), "PYTHONHOME": sys.base_prefix}
+    with daemon(build, environment, name="/usr/sbin/slurmstepd") as callers:
         held = [callers.call() for _ in range(3 * MOST)]
         assert all(is_answered(connection) for connection in held)
 

@@ -50,7 +50,7 @@ FOLDERS = {
     "jail": ("manuals", "packages"),
     "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),
-    "worker": ("containers", "health", "wire/slurm_wire"),
+    "worker": ("bounds", "containers", "health", "wire/slurm_wire"),
     "exporter": ("wire/slurm_wire",),
 }
 """Folders built into an image besides its own, by their paths from `images/`."""

@@ -2,6 +2,7 @@
 # Paths, and a port, on which the scripts, the pod's template and the SPANK plugin agree; tests hold them equal.
 
 ANSWERS_PORT=6816
+BOUNDED_CONNECTIONS=/opt/slurm/lib/bounded_connections.so
 CGROUPS=/sys/fs/cgroup
 DEVICES=/dev
 DRIVER=/run/slurm/driver

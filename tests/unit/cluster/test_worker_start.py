@@ -78,7 +78,16 @@ def test_slurmd_starts_again_without_the_news_of_a_boot_and_without_a_slurmd_of_
 
 def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_with_them(worker: Worker) -> None:
     worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $PMIX_MCA_gds\n"})
-    assert worker.start() == [f"{worker.root}/open_as_user.so hash"]
+    (said,) = worker.start()
+    libraries, store = said.split()
+    assert f"{worker.root}/open_as_user.so" in libraries.split(":")
+    assert store == "hash"
+
+
+def test_connections_to_slurmd_are_bounded(worker: Worker) -> None:
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $CONNECTIONS_MAX\n"})
+    (said,) = worker.start()
+    assert said.split() == [f"{worker.root}/bounded_connections.so:{worker.root}/open_as_user.so", "1024"]
 
 
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
@@ -145,7 +154,7 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
-    only_of_scripts = {"DEVICES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES", "SYS"}
+    only_of_scripts = {"BOUNDED_CONNECTIONS", "DEVICES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES", "SYS"}
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
     }
