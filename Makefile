@@ -13,7 +13,7 @@ endef
 NL = nl="$$(printf '\n.')"; nl="$${nl%.}"
 COMMAND = '$(subst $(NEWLINE),'"$$nl"',$(subst ','\'',$(value CMD)))'
 .DEFAULT_GOAL := help
-.PHONY: help up preview preflight review rendered-review drift render refresh down machine-kill machine-start env ssh admin dashboard images test check affected build format bench soak soak-report docs site pictures dist lock
+.PHONY: help up preview preflight review rendered-review drift render refresh down machine-kill machine-start lab env ssh admin dashboard images test check affected build format bench soak soak-report docs site pictures dist lock
 
 help:  ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/\$$\$$/$$/' | expand -t 15
@@ -50,6 +50,9 @@ machine-kill: .venv/.installed  ## end a machine of the embedded Kubernetes as a
 
 machine-start: .venv/.installed  ## start a machine that was killed: make machine-start N=2
 	@$(PYTHON) -m tools.kube machine-start $(if $(N),--number '$(N)')
+
+lab: $(if $(BARE),.venv/.installed,build)  ## start Slurm on a kernel with cgroup v2 and AppArmor, and open a shell there; its end ends all: make lab, or make lab CMD='make ssh CMD=sinfo'
+	@$(NL); $(PYTHON) -m tools.lab $(if $(MEMORY_MIB),--memory-mib '$(MEMORY_MIB)') $(if $(BARE),--without-slurm) $(COMMAND)
 
 env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env

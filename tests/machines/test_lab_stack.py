@@ -1,52 +1,63 @@
 """README's quick start on a machine whose kernel has cgroup v2 and AppArmor, and jobs there."""
 
 import re
-import shlex
 from functools import cache
 
 import pytest
 
-from tools import paths
-from tools.lab.script_machine import run_script
+from tests.machines.lab_slurm import as_user, printed
 
 pytestmark = [pytest.mark.soak, pytest.mark.alone, pytest.mark.timeout(3600)]
 
-UP = f"""set -e
-hostname lab
-# The kubelet wants a clock rate, which the processors of user-mode Linux do not tell.
-sed 's/^bogomips.*/&\\ncpu MHz\\t\\t: 2000.000/' /proc/cpuinfo > /run/cpuinfo
-mount --bind /run/cpuinfo /proc/cpuinfo
-export HOME=/root
-# Layers of containers can't be layers over the machine's own.
-mkdir -p /root/.local/state /var/lib/kubelet
-mount -t tmpfs -o size=90% tmpfs /root/.local/state
-mount -t tmpfs -o size=90% tmpfs /var/lib/kubelet
-cd {paths.ROOT}
-# The stack of the embedded Kubernetes has no limits of jobs, as other machines may lack what they take.
-sed -i 's/constrain: none/constrain: cgroup/' stacks/Pulumi.local.yaml
-make up
-"""
-
 COMMANDS = {
-    "nodes": "srun -N2 hostname",
-    "cgroup": "srun -N1 --mem=100 sh -c 'cat /proc/self/cgroup; find /sys/fs/cgroup -name memory.max -exec cat {} +'",
-    "outgrown": "srun -N1 --mem=100 python3 -c 'bytearray(300 << 20)'; echo status $?",
-    "neighbour": (
+    "nodes": as_user("srun -N2 hostname"),
+    "cgroup": as_user(
+        "srun -N1 --mem=100 sh -c 'cat /proc/self/cgroup; find /sys/fs/cgroup -name memory.max -exec cat {} +'"
+    ),
+    "outgrown": as_user("srun -N1 --mem=100 python3 -c 'bytearray(300 << 20)'; echo status $?"),
+    "neighbour": as_user(
         "sbatch --wait -N1 -wcpu-0 --mem=100 --wrap 'sleep 20; echo done' -o ~/neighbour & sleep 5;"
         " srun -N1 -wcpu-0 --mem=100 python3 -c 'bytearray(300 << 20)'; wait; cat ~/neighbour"
     ),
-    "idle": "sinfo --noheader --format=%T",
+    "idle": as_user("sinfo --noheader --format=%T"),
+    "deleted": f"""
+        {as_user("sbatch --no-requeue -N1 -wcpu-0 -o /dev/null --wrap 'sleep 4242'")}
+        within 120 pgrep -fx 'sleep 4242'
+        uid=$(uid_of cpu-0)
+        groups "$uid" | grep -c 'job_[0-9]*$' | sed 's/^/groups of jobs: /'
+        kubectl delete pod -n slurm cpu-0 --force --grace-period=0 2> /dev/null
+        within 120 gone sleep 4242
+        empty() {{ [ -z "$(groups "$uid")" ]; }}
+        within 120 empty
+        echo "left: $(groups "$uid" | wc -l)"
+        {as_user("timeout 400 srun -N1 -wcpu-0 hostname")}
+    """,
+    "restarted": f"""
+        {as_user("sbatch -N1 -wcpu-1 -J again -o /dev/null --wrap 'sleep 4243'")}
+        within 120 pgrep -fx 'sleep 4243'
+        uid=$(uid_of cpu-1)
+        for process in $(pgrep -x slurmd); do
+            ! grep -q "pod$uid" "/proc/$process/cgroup" || space=$(readlink "/proc/$process/ns/pid")
+        done
+        for process in $(pgrep -x tini); do
+            [ "$(readlink "/proc/$process/ns/pid")" != "$space" ] || kill -KILL "$process"
+        done
+        within 120 gone sleep 4243
+        count='jsonpath={{.status.containerStatuses[*].restartCount}}'
+        restarted() {{ kubectl get pod -n slurm cpu-1 -o "$count" | grep 1; }}
+        within 120 restarted
+        again() {{ make -s ssh CMD='scontrol show job $(squeue -h -n again -o %A)' | grep Restarts=1; }}
+        within 300 again && echo "the job waits for its turn again"
+        {as_user("scancel -n again; timeout 400 srun -N1 -wcpu-1 hostname")}
+    """,
 }
-"""Commands of a user by their names."""
+"""Commands by their names."""
 
 
 @cache
 def said() -> dict[str, str]:
-    """Return what the commands print, after `make up`, all on one machine."""
-    steps = [f"echo '== {name}'; make -s ssh CMD={shlex.quote(command)} || true" for name, command in COMMANDS.items()]
-    printed = run_script("\n".join((UP, *steps)), memory_mib=8192, processors=2, writable=True, timeout_seconds=1800)
-    parts = re.split(r"^== (\w+)$", printed, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    """Return what the commands print."""
+    return printed(COMMANDS)
 
 
 def test_a_job_of_the_default_stack_runs_on_all_nodes() -> None:
@@ -68,3 +79,17 @@ def test_a_job_that_outgrows_its_memory_is_killed_and_nodes_stay_in_service() ->
 def test_another_job_of_the_node_goes_on() -> None:
     assert "Out Of Memory" in said()["neighbour"]
     assert said()["neighbour"].endswith("done\n")
+
+
+def test_a_pod_deleted_with_a_running_job_leaves_no_process_and_no_cgroup_and_its_node_takes_jobs_again() -> None:
+    lines = said()["deleted"].splitlines()
+    assert "groups of jobs: 1" in lines
+    assert "left: 0" in lines
+    assert lines[-1] == "cpu-0"
+
+
+def test_a_container_that_starts_again_leaves_no_process_of_its_job_which_is_requeued() -> None:
+    lines = said()["restarted"].splitlines()
+    assert not [line for line in lines if line.startswith("not within its time")]
+    assert "the job waits for its turn again" in lines
+    assert lines[-1] == "cpu-1"

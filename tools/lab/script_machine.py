@@ -1,21 +1,23 @@
 """A machine that runs one script on the lab's kernel: it reads the files of this machine, and can't write them."""
 
+import os
 import shlex
+import subprocess
+import sys
 import tempfile
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from tools import tasks
 from tools.console import UserError
 from tools.kube.process import watched
+from tools.lab import host_checks
 from tools.lab.uml_kernel import kernel
 
 _END = "the lab's script ended with "
 _POWER_OFF = "import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)"
-
-_LARGE_MIB = 2048
-_MAPS = Path("/proc/sys/vm/max_map_count")
-_LARGE_MAPS = 1_048_576
-"""Mappings of a process for a large machine. User-mode Linux maps the pages of its processes one by one: with the usual
-65,530, a process of 256 MiB may hang."""
 
 _INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -25,10 +27,12 @@ mount -t tmpfs -o size=90% tmpfs /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t securityfs securityfs /sys/kernel/security
 {root}
-sh {script} 2>&1
-echo "{end}$?"
+setsid --ctty --wait sh {script} < /dev/tty0 > /dev/tty0 2>&1
+echo "{end}$?" > {answer}
 exec /usr/bin/python3 -I -c {power_off}
 """
+"""First program of a machine. A terminal can be the controlling one of a session, which the console can't: without it
+there is no Ctrl-C."""
 
 _WRITABLE_ROOT = """
 mkdir -p /run/upper /run/work /run/root
@@ -45,6 +49,23 @@ mount -t tmpfs tmpfs /run
 ip link set lo up
 """
 """Layer of memory over the root. With `umount --lazy`, the former root stays below the layer."""
+
+_ENVIRONMENT = {"TMPDIR": str(host_checks.SHARED_MEMORY)}
+
+_ARGUMENTS = (
+    "root=/dev/root",
+    "rootfstype=hostfs",
+    "rootflags=/",
+    "ro",
+    "seccomp=on",
+    "security=apparmor",
+    "apparmor=1",
+    "quiet",
+    "noreboot",
+    "panic=1",
+    "con=null",
+    "ssl=null",
+)
 
 
 def run_script(
@@ -67,23 +88,15 @@ def run_script(
         timeout_seconds: Longest time of the script.
 
     Raises:
-        UserError: The kernel can't be built, a limit of this machine is too low, the script failed, or the machine
-            didn't end in time.
+        UserError: The kernel can't be built, this machine lacks something, the script failed, or the machine didn't
+            end in time.
 
     """
-    if memory_mib >= _LARGE_MIB:
-        _require_maps()
-    program = kernel()
-    with tempfile.TemporaryDirectory(prefix="lab-", dir="/var/tmp") as folder:
-        written, init = Path(folder, "script"), Path(folder, "init")
-        written.write_text(script)
-        root = _WRITABLE_ROOT if writable else ""
-        init.write_text(_INIT.format(root=root, script=written, end=_END, power_off=shlex.quote(_POWER_OFF)))
-        init.chmod(0o700)
+    with _machine(script, memory_mib, processors, writable=writable, answer="/dev/tty0") as (command, folder):
         lines = watched(
-            [program, f"mem={memory_mib}M", f"ncpus={processors}", f"init={init}", f"uml_dir={folder}", *_ARGUMENTS],
-            environment={"TMPDIR": "/dev/shm"},  # noqa: S108 - the machine's memory, a file without a name
-            cwd=Path(folder),
+            [*command, "con0=null,fd:1"],
+            environment=_ENVIRONMENT,
+            cwd=folder,
             timeout_seconds=timeout_seconds,
             what="a machine of the lab",
             report=lambda _: None,
@@ -91,29 +104,72 @@ def run_script(
     return answer(lines)
 
 
-_ARGUMENTS = (
-    "root=/dev/root",
-    "rootfstype=hostfs",
-    "rootflags=/",
-    "ro",
-    "seccomp=on",
-    "security=apparmor",
-    "apparmor=1",
-    "quiet",
-    "panic=1",
-    "con0=null,fd:1",
-    "con=null",
-    "ssl=null",
-)
+def run_on_terminal(script: str, *, memory_mib: int, processors: int) -> int:
+    """Return the exit code of a script that runs as root on a writable machine, and has this process's terminal.
+
+    Without a terminal, the script has no input.
+
+    Raises:
+        UserError: The kernel can't be built, this machine lacks something, or the machine ended before the script.
+
+    """
+    terminal = sys.stdin.isatty()
+    with (
+        _machine(script, memory_mib, processors, writable=True, answer="/dev/tty1") as (command, folder),
+        tempfile.TemporaryFile("w+") as end,
+        _settings_kept(),
+    ):
+        consoles = (f"con0={'fd:0' if terminal else 'null'},fd:1", f"con1=null,fd:{end.fileno()}")
+
+        def start() -> "subprocess.Popen[bytes]":
+            return subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *map(str, command), *consoles],
+                env={**os.environ, **_ENVIRONMENT},
+                cwd=folder,
+                stdin=None if terminal else subprocess.DEVNULL,
+                pass_fds=[end.fileno()],
+            )
+
+        with tasks.program(start) as process:
+            process.wait()
+        end.seek(0)
+        status = end.read().partition(_END)[2].strip()
+    if not status:
+        raise UserError("the machine of the lab ended before its script. Its last words are above")
+    return int(status)
 
 
-def _require_maps() -> None:
-    allowed = int(_MAPS.read_text())
-    if allowed < _LARGE_MAPS:
-        raise UserError(
-            f"a machine of the lab: vm.max_map_count is {allowed} here, and a machine of {_LARGE_MIB} MiB and more "
-            f"needs {_LARGE_MAPS}. Raise it: sysctl -w vm.max_map_count={_LARGE_MAPS}"
+@contextmanager
+def _machine(
+    script: str, memory_mib: int, processors: int, *, writable: bool, answer: str
+) -> Iterator[tuple[list[str | Path], Path]]:
+    """Yield the command that starts a machine, all but its consoles, and a folder for it to run in."""
+    host_checks.require(host_checks.host(), memory_mib)
+    program = kernel()
+    with tempfile.TemporaryDirectory(prefix="lab-", dir="/var/tmp") as name:
+        folder = Path(name)
+        written, init = folder / "script", folder / "init"
+        written.write_text(script)
+        root = _WRITABLE_ROOT if writable else ""
+        init.write_text(
+            _INIT.format(root=root, script=written, answer=answer, end=_END, power_off=shlex.quote(_POWER_OFF))
         )
+        init.chmod(0o700)
+        shape = [f"mem={memory_mib}M", f"ncpus={processors}", f"init={init}", f"uml_dir={folder}"]
+        yield [program, *shape, *_ARGUMENTS], folder
+
+
+@contextmanager
+def _settings_kept() -> Iterator[None]:
+    """Restore the terminal's settings, which a machine changes, and leaves so if it is killed."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    settings = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)
 
 
 def answer(lines: list[str]) -> str:

@@ -1,0 +1,26 @@
+# shellcheck shell=sh
+# Makes a machine of the lab one on which `make up` runs: slurm_machine.sh TREE PACKAGE
+#
+# TREE is the source tree, and PACKAGE the folder of Debian's package apparmor, unpacked. All that this changes is in the
+# machine's memory.
+set -e
+tree=$1 package=$2
+hostname lab
+
+# The kubelet wants a clock rate, which the processors of user-mode Linux do not tell.
+sed 's/^bogomips.*/&\ncpu MHz\t\t: 2000.000/' /proc/cpuinfo > /run/cpuinfo
+mount --bind /run/cpuinfo /proc/cpuinfo
+
+# Layers of containers can't be layers over the machine's own.
+mkdir -p "$XDG_STATE_HOME" /var/lib/kubelet
+mount -t tmpfs -o size=90% tmpfs "$XDG_STATE_HOME"
+mount -t tmpfs -o size=90% tmpfs /var/lib/kubelet
+
+# Without this program containerd confines no container by AppArmor.
+cp -r "$package/etc/apparmor" "$package/etc/apparmor.d" /etc/
+cp -r "$package/usr/share/apparmor-features" /usr/share/
+cp "$package/sbin/apparmor_parser" /sbin/
+apparmor_parser --skip-cache --replace "$tree/docs/apparmor/slurm-jail"
+
+# The stack of the embedded Kubernetes has no limits of jobs, as other machines may lack what they take.
+sed -i 's/constrain: none/constrain: cgroup/' "$tree/stacks/Pulumi.local.yaml"
