@@ -28,8 +28,8 @@ def main() -> int:
     if not arguments.command and not sys.stdin.isatty():
         raise UserError("a shell needs a terminal. Give a command: make lab CMD='make ssh CMD=sinfo'")
     script = preparation()
-    if not arguments.without_slurm:
-        script += "make up" if arguments.command else "make up || true # the shell is to find out why"
+    if not arguments.without_slurm:  # Ctrl-C and a failure lead to the shell, which is to find out why
+        script += "make up" if arguments.command else "trap : INT; make up || true"
     say("==> Starting a machine of the lab")
     script += f"\n{shlex.join(['sh', '-c', arguments.command or _SHELL])}\n"
     return run_on_terminal(script, memory_mib=arguments.memory_mib, processors=PROCESSORS)

@@ -81,8 +81,7 @@ def _build() -> None:
             _make(tree, packages, "olddefconfig")
             (building / "configured").touch()
     with step(f"Building Linux {SERIES} for the lab: 16 minutes of a core") as progress:
-        before = _objects(tree)
-        _make(tree, packages, "linux", report=lambda _: progress(_done(_objects(tree), before)))
+        _make(tree, packages, "linux", report=lambda lines: progress(compiled(lines)))
     result = building / "result"
     shutil.rmtree(result, ignore_errors=True)
     result.mkdir()
@@ -160,9 +159,6 @@ def _make(
     )
 
 
-def _objects(tree: Path) -> int:
-    return sum(1 for _ in tree.rglob("*.o"))
-
-
-def _done(objects: int, before: int) -> str:
-    return f"{objects} objects, {objects - before} of this run"
+def compiled(lines: list[str]) -> str:
+    """Return the progress of a build in the lines that make has printed."""
+    return f"{sum(line.startswith(('  CC ', '  AS ')) for line in lines)} files compiled by this run"

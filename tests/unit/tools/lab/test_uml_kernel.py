@@ -35,3 +35,13 @@ def test_a_machine_without_tools_and_room_is_told_everything_at_once(
         uml_kernel.kernel()
     for part in ("there is no gcc: install the package gcc", "there is no bc", "make room, or set XDG_CACHE_HOME"):
         assert part in str(raised.value)
+
+
+def test_the_progress_of_a_build_is_the_files_that_it_compiled() -> None:
+    lines = [
+        "  HOSTCC  scripts/kallsyms",
+        "  CC      init/main.o",
+        "  AS      lib/hweight.o",
+        "  AR      init/built-in.a",
+    ]
+    assert uml_kernel.compiled(lines) == "2 files compiled by this run"
