@@ -21,7 +21,7 @@ COMMANDS = {
     ),
     "idle": as_user("sinfo --noheader --format=%T"),
     "deleted": f"""
-        {as_user("sbatch --no-requeue -N1 -wcpu-0 -o /dev/null --wrap 'sleep 4242'")}
+        {as_user("sbatch --no-requeue -N1 -wcpu-0 -J deleted -o /dev/null --wrap 'sleep 4242'")}
         within 120 pgrep -fx 'sleep 4242'
         uid=$(uid_of cpu-0)
         groups "$uid" | grep -c 'job_[0-9]*$' | sed 's/^/groups of jobs: /'
@@ -30,6 +30,11 @@ COMMANDS = {
         empty() {{ [ -z "$(groups "$uid")" ]; }}
         within 120 empty
         echo "left: $(groups "$uid" | wc -l)"
+        ready() {{ kubectl wait -n slurm pod/cpu-0 --for=condition=Ready --timeout=1s; }}
+        back() {{ [ "$(uid_of cpu-0)" != "$uid" ] && ready; }}
+        within 400 back
+        forgotten() {{ make -s ssh CMD='squeue -h -n deleted | wc -l' | grep -qx 0; }}
+        within 180 forgotten && echo "the job is not shown"
         {as_user("timeout 400 srun -N1 -wcpu-0 hostname")}
     """,
     "restarted": f"""
@@ -84,7 +89,9 @@ def test_another_job_of_the_node_goes_on() -> None:
 def test_a_pod_deleted_with_a_running_job_leaves_no_process_and_no_cgroup_and_its_node_takes_jobs_again() -> None:
     lines = said()["deleted"].splitlines()
     assert "groups of jobs: 1" in lines
+    assert not [line for line in lines if line.startswith("not within its time")]
     assert "left: 0" in lines
+    assert "the job is not shown" in lines
     assert lines[-1] == "cpu-0"
 
 

@@ -24,3 +24,6 @@ apparmor_parser --skip-cache --replace "$tree/docs/apparmor/slurm-jail"
 
 # The stack of the embedded Kubernetes has no limits of jobs, as other machines may lack what they take.
 sed -i 's/constrain: none/constrain: cgroup/' "$tree/stacks/Pulumi.local.yaml"
+
+# Volumes are in memory here, so what is written there counts as memory of the pod that writes it.
+sed -i '/populate:/s/memory: 1Gi/memory: 2Gi/' "$tree/stacks/Pulumi.local.yaml"
