@@ -14,7 +14,7 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import INIT, asks, hardened, prepare, requirements
+from soperator_pulumi.cluster.containers import INIT, connects, hardened, prepare, requirements, script_of_image
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.mounts import SecretFile
 from soperator_pulumi.cluster.pod_template import pod_metadata, pod_spec
@@ -39,8 +39,6 @@ if [ "$(stat -c %u {layout.DATABASE_DIR})" != {layout.MYSQL_UID} ]; then
 fi
 chown {layout.MYSQL_UID}:{layout.MYSQL_UID} /run/mysqld
 """
-
-_ANSWERS = ("mariadb", "--no-defaults", "--user=root", "--skip-column-names", "--execute=select 1")
 
 
 class Database(pulumi.ComponentResource):
@@ -130,17 +128,18 @@ def _template(
         name="mariadb",
         image=image,
         image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, "start-database", *mariadb_arguments(database)],
+        command=[*INIT, *script_of_image("database", "start-database"), *mariadb_arguments(database)],
         env=[
             EnvVarArgs(name="DATABASE_NAME", value=layout.DATABASE_NAME),
             EnvVarArgs(name="DATABASE_USER", value=layout.DATABASE_USER),
+            EnvVarArgs(name="ANSWERS_PORT", value=str(layout.ANSWERS_PORT)),
         ],
         ports=[ContainerPortArgs(name="mariadb", container_port=layout.DATABASE_PORT)],
         security_context=hardened(uid=layout.MYSQL_UID),
         resources=requirements(database.pod_resources),
         # Recovery of a large log takes long; a data directory that is not MariaDB's ends the container at once.
-        startup_probe=asks(*_ANSWERS, period=1, failures=3600),
-        readiness_probe=asks(*_ANSWERS, period=7, failures=2),
+        startup_probe=connects(layout.ANSWERS_PORT, period=1, failures=3600),
+        readiness_probe=connects(layout.ANSWERS_PORT, period=2, failures=1),
         # None for life: a restart cures no MariaDB that is slow, and would undo its recovery.
         volume_mounts=[place.in_container() for place in own],
     )

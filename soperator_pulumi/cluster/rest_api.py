@@ -24,7 +24,7 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.containers import INIT, asks, hardened, merged_users, requirements, users_sidecar
+from soperator_pulumi.cluster.containers import INIT, hardened, merged_users, requirements, users_sidecar
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE, ROOTS_PORTS, Parts, pod_metadata, pod_spec
@@ -43,7 +43,8 @@ REST = "rest"
 
 _CONFIG_MAP = "rest-config"
 
-_ACCEPTS = f"import socket; s = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect({layout.REST_SOCKET!r})"
+_CONNECTED = HTTPGetActionArgs(path=layout.REST_HEALTH_PATH, port=layout.REST_HEALTH_PORT)
+"""The proxy answers if it can connect to slurmrestd, which it tries every two seconds."""
 
 
 class RestApi(pulumi.ComponentResource):
@@ -154,7 +155,8 @@ def _slurmrestd(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> Conta
         ],
         security_context=hardened(uid=layout.REST_UID),
         resources=requirements(rest.pod_resources),
-        liveness_probe=asks("python3", "-c", _ACCEPTS, period=30, failures=3, timeout=10),
+        # A restart without need, as the proxy is down, ends no request: all come by the proxy.
+        liveness_probe=ProbeArgs(http_get=_CONNECTED, period_seconds=30, timeout_seconds=10, failure_threshold=3),
         volume_mounts=[place.in_container() for place in places],
     )
 
@@ -162,7 +164,6 @@ def _slurmrestd(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> Conta
 def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerArgs:
     memory = f"{proxy_memory_mib(rest.limits)}Mi"
     resources = PodResources(requests=ResourceAmounts(cpu="50m", memory="32Mi"), limits=ResourceAmounts(memory=memory))
-    answers = HTTPGetActionArgs(path=layout.REST_HEALTH_PATH, port=layout.REST_HEALTH_PORT)
     return ContainerArgs(
         name="proxy",
         image=spec.images.rest or "",
@@ -171,8 +172,8 @@ def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerA
         ports=[ContainerPortArgs(name="rest", container_port=layout.REST_PORT)],
         security_context=hardened(uid=layout.REST_UID),
         resources=requirements(resources),
-        startup_probe=ProbeArgs(http_get=answers, period_seconds=1, timeout_seconds=5, failure_threshold=120),
-        readiness_probe=ProbeArgs(http_get=answers, period_seconds=5, timeout_seconds=5, failure_threshold=3),
+        startup_probe=ProbeArgs(http_get=_CONNECTED, period_seconds=1, timeout_seconds=5, failure_threshold=120),
+        readiness_probe=ProbeArgs(http_get=_CONNECTED, period_seconds=5, timeout_seconds=5, failure_threshold=3),
         volume_mounts=[place.in_container() for place in places],
     )
 

@@ -158,6 +158,20 @@ def test_slurmdbd_answers_others_while_a_user_holds_connections_open(slurm: Acco
     assert answer.strip() == slurm.cluster["name"]
 
 
+def test_a_mariadb_that_is_stopped_is_not_ready_until_it_answers_again(slurm: Accounted) -> None:
+    def is_ready() -> bool:
+        statuses = slurm.api.read_namespaced_pod("database-0", slurm.namespace).status.container_statuses
+        return all(status.ready for status in statuses)
+
+    wait_until(is_ready, "MariaDB is ready")
+    slurm.exec("database-0", "mariadb", "pkill", "-STOP", "-x", "mariadbd")
+    try:
+        wait_until(lambda: not is_ready(), "the pod is not ready", timeout_seconds=60)
+    finally:
+        slurm.exec("database-0", "mariadb", "pkill", "-CONT", "-x", "mariadbd")
+    wait_until(is_ready, "the pod is ready again")
+
+
 def test_users_of_the_spec_have_their_accounts(slurm: Accounted) -> None:
     rows = slurm.sacctmgr("show", "associations", f"cluster={slurm.cluster['name']}", "format=account,user").split()
 

@@ -89,10 +89,11 @@ def _pod() -> dict[str, Any]:
     container = {
         "name": "mariadb",
         "image": images.references(slurm=VERSION)["database"],
-        "command": ["start-database", *mariadb_arguments(OwnDatabaseSpec()), *tls],
+        "command": [f"{layout.IMAGE_SCRIPTS}/start-database", *mariadb_arguments(OwnDatabaseSpec()), *tls],
         "env": [
             {"name": "DATABASE_NAME", "value": layout.DATABASE_NAME},
             {"name": "DATABASE_USER", "value": layout.DATABASE_USER},
+            {"name": "ANSWERS_PORT", "value": str(layout.ANSWERS_PORT)},
         ],
         "securityContext": {"runAsUser": layout.MYSQL_UID, "runAsGroup": layout.MYSQL_UID},
         "volumeMounts": [*mounts, {"name": "secret", "mountPath": secret}],

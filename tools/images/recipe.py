@@ -46,7 +46,7 @@ FOLDERS = {
     "controller": ("bounds", "version", "watch", "worker/scripts/slurmd_watch"),
     "accounting": ("bounds", "version", "watch", "worker/scripts/slurmd_watch"),
     "rest": ("version",),
-    "database": ("packages",),
+    "database": ("packages", "watch", "worker/scripts/slurmd_watch"),
     "jail": ("manuals", "packages"),
     "node": ("bundle", "manuals", "../spank-plugin"),
     "jail-tools": ("bundle",),

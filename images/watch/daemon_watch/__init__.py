@@ -1,1 +1,1 @@
-"""The watch of slurmctld or slurmdbd in its container: a port is open while the daemon answers."""
+"""The watch of slurmctld, slurmdbd or MariaDB in its container: a port is open while the daemon answers."""

@@ -1,7 +1,7 @@
 """Watch a daemon for ever.
 
-The arguments: DAEMON PORT PID MARK, which are slurmctld or slurmdbd, the port to open, the process of the daemon, and a
-file that is made once it has answered.
+The arguments: DAEMON PORT PID MARK, which are slurmctld, slurmdbd or mariadb, the port to open, the process of the
+daemon, and a file that is made once it has answered.
 """
 
 import sys

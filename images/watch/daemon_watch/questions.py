@@ -43,6 +43,10 @@ DAEMONS = {
     "slurmdbd": Questions(
         Question(("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"), 20, 15)
     ),
+    "mariadb": Questions(
+        # A plain connection would also be taken by a MariaDB that is stopped, and be in the log as an aborted one.
+        Question(("mariadb", "--no-defaults", "--user=root", "--skip-column-names", "--execute=select 1"), 9, 4)
+    ),
 }
-"""The daemons by their names. A stopped slurmctld is known within 19 s, or 39 s if it stops while it is asked for its
-jobs, and a stopped slurmdbd within 53 s."""
+"""The daemons by their names. A stopped slurmctld or MariaDB is known within 19 s, or 39 s if slurmctld stops while it
+is asked for its jobs, and a stopped slurmdbd within 53 s."""

@@ -219,8 +219,11 @@ def test_pulumi_waits_for_no_pods_and_can_deploy_right_after_a_destroy(name: str
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
 
 
-@pytest.mark.parametrize(("pod", "daemon"), [("hpc-controller", "slurmctld"), ("hpc-accounting", "slurmdbd")])
-def test_probes_of_slurmctld_and_slurmdbd_start_no_program_but_look_at_the_port_of_the_watch(
+@pytest.mark.parametrize(
+    ("pod", "daemon"),
+    [("hpc-controller", "slurmctld"), ("hpc-accounting", "slurmdbd"), ("hpc-accounting-database", "mariadb")],
+)
+def test_probes_of_slurmctld_slurmdbd_and_mariadb_start_no_program_but_look_at_the_port_of_the_watch(
     pod: str, daemon: str
 ) -> None:
     container = containers_of(pod_of(a_deployment(accounting={}), pod))[daemon]
@@ -228,6 +231,16 @@ def test_probes_of_slurmctld_and_slurmdbd_start_no_program_but_look_at_the_port_
         assert container[probe]["tcpSocket"] == {"port": layout.ANSWERS_PORT}
     assert {"name": "ANSWERS_PORT", "value": str(layout.ANSWERS_PORT)} in container["env"]
     assert "livenessProbe" not in container, "the watch ends it: users may reach the port, and keep probes out"
+
+
+@pytest.mark.parametrize(
+    "pod", ["hpc-controller", "hpc-accounting", "hpc-accounting-database", "hpc-rest", "hpc-login"]
+)
+def test_no_probe_of_the_control_plane_starts_a_program_once_its_containers_have_started(pod: str) -> None:
+    containers = containers_of(pod_of(a_deployment(accounting={}, rest={}), pod)).values()
+    probes = [container.get(probe) or {} for container in containers for probe in ("livenessProbe", "readinessProbe")]
+    assert any(probes)
+    assert not [probe for probe in probes if "exec" in probe]
 
 
 def test_no_probe_starts_a_program_in_the_container_of_slurmd_once_it_has_started() -> None:

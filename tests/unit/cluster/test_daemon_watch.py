@@ -20,8 +20,8 @@ from tests.waiting import wait_until
 from tools.paths import ROOT
 
 SLURMCTLD, SLURMDBD = DAEMONS["slurmctld"], DAEMONS["slurmdbd"]
-FORMER_SECONDS = {"slurmctld": 7 + 7 + 5, "slurmdbd": 10 + 20 + 20 + 15}
-"""Time until a stopped daemon was not ready by probes that ran these commands: two of 7 s, and three of 10 s that each
+FORMER_SECONDS = {"slurmctld": 7 + 7 + 5, "slurmdbd": 10 + 20 + 20 + 15, "mariadb": 7 + 7 + 5}
+"""Time until a stopped daemon was not ready by probes that ran these commands: two of 7 s, or three of 10 s that
 took 15 s."""
 PROBE_SECONDS = 2
 
@@ -90,7 +90,7 @@ def slurmctld(port: Port, tmp_path: Path) -> Watched:
     return Watched("slurmctld", port, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["slurmctld", "slurmdbd"])
+@pytest.mark.parametrize("name", DAEMONS)
 def test_a_stopped_daemon_is_not_ready_as_soon_as_by_probes_that_ran_its_commands(
     name: str, port: Port, tmp_path: Path
 ) -> None:
@@ -189,15 +189,16 @@ def test_a_slow_start_does_not_count_as_time_without_jobs(slurmctld: Watched) ->
     assert slurmctld.ended == []
 
 
-def test_a_slurmdbd_is_never_ended(port: Port, tmp_path: Path) -> None:
-    watched = Watched("slurmdbd", port, tmp_path)
+@pytest.mark.parametrize("name", ["slurmdbd", "mariadb"])
+def test_a_daemon_that_no_restart_makes_quicker_is_never_ended(name: str, port: Port, tmp_path: Path) -> None:
+    watched = Watched(name, port, tmp_path)
     watched.run(60)
     watched.answers = False
     watched.run(1200)
     assert watched.ended == []
 
 
-@pytest.mark.parametrize(("name", "most"), [("slurmctld", 9), ("slurmdbd", 3)])
+@pytest.mark.parametrize(("name", "most"), [("slurmctld", 9), ("slurmdbd", 3), ("mariadb", 7)])
 def test_a_daemon_that_answers_takes_few_programs_a_minute(name: str, most: int, port: Port, tmp_path: Path) -> None:
     watched = Watched(name, port, tmp_path)
     watched.run(60)

@@ -103,7 +103,10 @@ def test_an_image_with_the_version_of_the_spec_starts(daemon: str, version: str 
     assert (done.returncode, done.stdout) == (0, f"{daemon} starts\n")
 
 
-@pytest.mark.parametrize(("setting", "script"), [("controller", "start-slurmctld"), ("accounting", "start-slurmdbd")])
+@pytest.mark.parametrize(
+    ("setting", "script"),
+    [("controller", "start-slurmctld"), ("accounting", "start-slurmdbd"), ("database", "start-database")],
+)
 def test_an_image_of_before_ends_in_words_that_name_it(setting: str, script: str) -> None:
     done = subprocess.run(script_of_image(setting, script), capture_output=True, text=True, timeout=60, check=False)
 
