@@ -33,7 +33,7 @@ __version__ = "0.1.0"
 NAMESPACE = "soperator"
 """Publisher in the names of the packages for other languages: `@soperator/soperator-pulumi`."""
 REPOSITORY = "https://soperator.example/soperator-pulumi"
-"""Address of the sources, by which Go imports such a package. This one is nobody's: a release sets its own."""
+"""Address of the sources, from which Go imports such a package. It is a placeholder: a release sets its own."""
 
 __all__ = [
     "AdminShell",

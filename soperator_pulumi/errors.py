@@ -65,28 +65,28 @@ class SlurmError(SoperatorError):
 
 
 class NotRunningError(SlurmError):
-    """slurmctld, or slurmdbd, does not answer its own client programs."""
+    """slurmctld or slurmdbd does not answer its own client programs."""
 
 
 class UnknownNodeError(SlurmError):
-    """No node of that name. Of a list that was to be changed, the others were."""
+    """No node has that name. The other nodes of a list have been changed."""
 
 
 class NodesNotDeletedError(SlurmError):
-    """Nodes of a deleted list that are left, busy or unknown."""
+    """Nodes of a deleted list that still exist, because they are busy or unknown."""
 
     def __init__(self, words: str, left: Iterable[str]) -> None:
         super().__init__(words)
         self.left = frozenset(left)
-        """Names of the nodes that were not deleted, by Slurm's account. The others were."""
+        """Names of the nodes that were not deleted, according to Slurm. The others were."""
 
 
 class UnknownJobError(SlurmError):
-    """No job of that number: it never was, or slurmctld has forgotten it."""
+    """No job has that number: it never existed, or slurmctld has forgotten it."""
 
 
 class JobEndedError(SlurmError):
-    """The job has ended, is ending, or is pending again: it holds no node, or is about to leave."""
+    """The job has ended, is ending, or is pending again, so it holds no node, or will not for long."""
 
 
 class DrainError(SoperatorError):
@@ -118,7 +118,7 @@ class JailError(SoperatorError):
 
 
 class ImagesError(SoperatorError):
-    """An image for everybody is missing. Those that were published before stay."""
+    """A shared image is missing. Images that were published earlier stay."""
 
 
 class RunCancelledError(SoperatorError):
@@ -126,7 +126,7 @@ class RunCancelledError(SoperatorError):
 
 
 class ConversionError(SoperatorError):
-    """A file of another project cannot be read, or is none that is converted."""
+    """A file of another project cannot be read, or is not of a kind that can be converted."""
 
 
 class ManifestError(SoperatorError):

@@ -33,7 +33,7 @@ from soperator_pulumi.testing import Deployment, Recorded, Secret
 _KUBERNETES = "kubernetes:"
 
 _FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
-"""Keys that open a mapping; the others follow by name."""
+"""Keys that start a mapping; the others follow by name."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        """Namespace of the object; empty for an object of the whole Kubernetes."""
+        """Namespace of the object; empty for a cluster-scoped object."""
         return str(self.body["metadata"].get("namespace", ""))
 
     def text(self) -> str:
-        """Return the object as YAML, the same bytes each time."""
+        """Return the object as YAML, always with the same bytes."""
         return yaml.dump(_ordered(self.body), Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 @dataclass(frozen=True)
 class Manifests:
-    """Objects of a program, and what is not among them."""
+    """Objects of a program, and its other resources."""
 
     objects: tuple[Manifest, ...]
     """Objects in the order in which Pulumi creates them."""
@@ -74,7 +74,7 @@ class Manifests:
     """Resources that are no objects: ours that act on the live cluster, and any others."""
 
     def files(self, stack: str) -> dict[str, str]:
-        """Return the content of a folder by file name: a file an object, and the pages for a reader."""
+        """Return the content of a folder by file name: one file per object, and the pages for a reader."""
         numbered = {
             f"{number:03}-{'-'.join(filter(None, (made.namespace, made.kind.lower(), made.name)))}.yaml": made
             for number, made in enumerate(self.objects, start=1)
@@ -106,7 +106,7 @@ def manifests_of(deployment: Deployment) -> Manifests:
 
 
 def _body(resource: Recorded) -> dict[str, Any] | None:
-    """Return the object of a resource; None for a resource that is no object."""
+    """Return the object of a resource; None for a resource that is not an object."""
     if acts_as(resource.type, "ConfigFiles"):
         files = DesiredFiles.model_validate({"readers": [], **resource.inputs})
         return files.manifest(in_force=False)
@@ -120,7 +120,7 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
 
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
-    """Yield resources after those that they depend on; by name where Pulumi would create them at the same time."""
+    """Yield resources after their dependencies, and by name if Pulumi would create them at the same time."""
     known = {(resource.type, resource.name): resource for resource in resources}
     waits = {
         key: {other for other in map(_key, resource.request.dependencies) if other in known}
@@ -139,7 +139,7 @@ def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
 
 
 def _key(urn: str) -> tuple[str, str]:
-    """Return type and name of a URN."""
+    """Return the type and name in a URN."""
     *_, types, name = urn.split("::", 3)
     return types.rpartition("$")[2], name
 
@@ -155,7 +155,7 @@ def _check_names(bodies: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _note(body: Mapping[str, Any]) -> SecretNote:
-    """Return the note of an object that is left out: all of it but its values."""
+    """Return the note about an omitted object: everything but its values."""
     metadata = _plain({key: value for key, value in body.get("metadata", {}).items() if not _holds_secret(value)})
     keys = [key for field in ("data", "stringData") for key in _keys(body.get(field))]
     return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(sorted(keys)))
@@ -177,7 +177,7 @@ def _holds_secret(value: Any) -> bool:  # noqa: ANN401 any tree of values
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree with whole numbers as integers, and without values that are not set."""
+    """Return a tree with whole numbers as integers, and without unset values."""
     match value:
         case Mapping():
             return {key: _plain(item) for key, item in value.items() if item is not None and not _is_unset(key, item)}
@@ -189,7 +189,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
 
 
 def _is_unset(key: str, value: object) -> bool:
-    """Return True for labels and annotations of which there are none: Kubernetes drops such a map."""
+    """Return True for empty labels and annotations, which Kubernetes drops."""
     return key in {"labels", "annotations"} and value == {}
 
 
@@ -207,7 +207,7 @@ def _place(key: str) -> tuple[int, str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
+    """YAML dumper that writes texts of several lines as blocks."""
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:

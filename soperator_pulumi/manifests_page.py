@@ -1,4 +1,4 @@
-"""Pages that go with the manifests of a stack: how to apply them, what `pulumi up` does besides, and the Secrets."""
+"""Pages that go with the manifests of a stack: how to apply them, other effects of `pulumi up`, and the Secrets."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _MAKING = {
     "jwt.key": "head -c 48 /dev/urandom | base64 | tr -d '\\n' > jwt.key",
     "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
 }
-"""Command that makes the file of a Secret's key."""
+"""Command that makes the file for a Secret's key."""
 
 _ACTS = {
     "InstalledParts": "checks versions and settings of the platform's parts that somebody else installed",
@@ -59,7 +59,7 @@ _OPEN_API = """\
 
 @dataclass(frozen=True)
 class SecretNote:
-    """An object that is left out because it holds secret values."""
+    """An object that is left out because its values are secret."""
 
     body: Mapping[str, Any]
     """Kind and metadata."""
@@ -89,7 +89,7 @@ class ManifestsPage:
     """Resources that are no objects."""
 
     def text(self) -> str:
-        """Return the page that tells how to apply the files, and their limits."""
+        """Return the page that explains how to apply the files, and their limits."""
         return "\n".join(
             [
                 f"# Manifests of the stack {self.stack}\n",
@@ -114,7 +114,7 @@ class ManifestsPage:
         )
 
     def secrets_text(self) -> str:
-        """Return the page that names the Secrets, and commands that make them."""
+        """Return the page that lists the Secrets and the commands to make them."""
         if not self.secrets:
             return f"# Secrets of the stack {self.stack}\n\nNone is left out.\n"
         parts = [
@@ -141,7 +141,7 @@ class ManifestsPage:
         ]
 
     def _references(self) -> list[str]:
-        """Return the objects to which the stack refers, which have to be there before."""
+        """Return the objects that the stack refers to, which must exist before."""
         found = [
             f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
             for resource in self.beside
@@ -171,7 +171,7 @@ class ManifestsPage:
 
 
 def _release(inputs: Mapping[str, Any]) -> str:
-    """Return the command that installs a chart, whose values are those of the stack."""
+    """Return the command that installs a chart with the stack's values."""
     repository = (inputs.get("repositoryOpts") or {}).get("repo")
     flags = {"repo": repository, "version": inputs.get("version"), "namespace": inputs.get("namespace")}
     given = " ".join(f"--{name} {value}" for name, value in flags.items() if value)

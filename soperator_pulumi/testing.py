@@ -1,4 +1,4 @@
-"""Helpers for tests of programs that use this package: deploy under mocks, then inspect all registrations.
+"""Helpers for tests of programs that use this package: deploy against mocks, then inspect all registrations.
 
 Example::
 
@@ -39,7 +39,7 @@ _STACK_TYPE = "pulumi:pulumi:Stack"
 _REFERENCE_TYPE = "pulumi:pulumi:StackReference"
 
 Outputs = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
-"""Function from type, name and inputs of a resource to outputs that its provider adds."""
+"""Function from a resource's type, name and inputs to the outputs that its provider adds."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Recorded:
     name: str
     """Logical name."""
     parent: str
-    """Logical name of the parent. Empty for the stack."""
+    """Logical name of the parent; empty for the stack."""
     inputs: Mapping[str, Any]
     """Inputs by the provider's keys, camelCase for Kubernetes. A secret value is a `Secret`."""
     request: resource_pb2.RegisterResourceRequest
@@ -71,8 +71,8 @@ class Deployment:
     """Registrations of a program."""
 
     recorded: tuple[Recorded, ...]
-    """All resources, components too, without the stack, in the order in which the program creates them. Pulumi itself
-    registers them in any order."""
+    """All resources, including components but not the stack, in the order in which the program creates them. Pulumi
+    itself registers them in any order."""
     exports: Mapping[str, Any]
     """Exports of the program. A secret value is a `Secret`."""
 
@@ -81,7 +81,7 @@ class Deployment:
         return tuple(resource for resource in self.recorded if resource.type.endswith(type_))
 
     def one(self, name: str, type_: str = "") -> Recorded:
-        """Return the resource of a logical name, and of a type if given.
+        """Return the resource with a logical name, and with a type if one is given.
 
         Raises:
             LookupError: None, or more than one. The message lists the names.
@@ -93,7 +93,7 @@ class Deployment:
         return found[0]
 
     def request(self, name: str, type_: str = "") -> resource_pb2.RegisterResourceRequest:
-        """Return a resource's registration, with its options: protect, dependencies, aliases and so on."""
+        """Return a resource's registration with its options: protect, dependencies, aliases and so on."""
         return self.one(name, type_).request
 
     def waits_for(self, resource: Recorded) -> tuple[Recorded, ...]:
@@ -112,7 +112,7 @@ class Deployment:
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer for RandomBytes and RandomPassword of pulumi-random, the same for the same name. Add nothing elsewhere."""
+    """Answer for RandomBytes and RandomPassword of pulumi-random, the same for a name. Other types get nothing."""
     if type_ not in {"random:index/randomBytes:RandomBytes", "random:index/randomPassword:RandomPassword"}:
         return {}
     value = hashlib.shake_256(name.encode()).digest(int(inputs["length"]))
@@ -161,7 +161,7 @@ def deploy(
 
 
 def _settings(monitor: "_Monitor", project: str, stack_name: str, *, preview: bool) -> settings.Settings:
-    """Return the settings of `pulumi.runtime.set_mocks`, without its stack: exports need one of their own."""
+    """Return the settings of `pulumi.runtime.set_mocks`, without its stack, as exports need a separate one."""
     features = set(mocks.MockMonitor.GetDeploymentInfo(monitor, empty_pb2.Empty()).supportedFeatures)
     return mocks.MockSettings(
         monitor=monitor,
@@ -183,7 +183,7 @@ class _Mocks(mocks.Mocks):
         self._stacks = stacks
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
-        """Refuse calls, of which the package makes none."""
+        """Refuse provider calls, which the package does not make."""
         raise LookupError(f"no answer is known for the call {args.token}")
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
@@ -206,7 +206,7 @@ class _Mocks(mocks.Mocks):
 
 
 class _Monitor(mocks.MockMonitor):
-    """Monitor that keeps the raw requests: mocks never see a resource's options."""
+    """Monitor that keeps the raw requests, as mocks do not see a resource's options."""
 
     def __init__(self, answers: mocks.Mocks) -> None:
         super().__init__(answers)
@@ -215,7 +215,7 @@ class _Monitor(mocks.MockMonitor):
         self._places: dict[tuple[str, str], int] = {}
 
     def watch(self, program: Callable[[], object]) -> None:
-        """Run a program, and note its resources as it creates them: threads register them in any order.
+        """Run a program, and record the order in which it creates resources, as threads register them in any order.
 
         Its return value is discarded: Pulumi would take an awaitable for the program's continuation.
         """
@@ -223,11 +223,11 @@ class _Monitor(mocks.MockMonitor):
         program()
 
     def _note(self, created: pulumi.ResourceTransformationArgs) -> None:
-        """Note the place of a resource, as a transformation that changes nothing."""
+        """Record the position of a resource, as a transformation that changes nothing."""
         self._places.setdefault((created.type_, created.name), len(self._places))
 
     def place(self, resource: Recorded) -> int:
-        """Return the place of a resource in the order of creation: the last for a child of another program's."""
+        """Return the position of a resource in the order of creation; the last one for another program's child."""
         return self._places.get((resource.type, resource.name), len(self._places))
 
     def RegisterResource(  # noqa: N802 the protocol's name
@@ -273,7 +273,7 @@ def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
-    """Return a tree of values with `Secret` for Pulumi's marks of secrets."""
+    """Return a tree of values with `Secret` in place of Pulumi's secret marks."""
     if rpc.is_rpc_secret(value):
         return Secret(_plain(rpc.unwrap_rpc_secret(value)))
     if isinstance(value, dict):

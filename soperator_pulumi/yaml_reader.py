@@ -1,4 +1,4 @@
-"""Reader of YAML as Pulumi reads its files, by version 1.2: `12:00:00`, `yes` and dates are text."""
+"""YAML reader that follows Pulumi, YAML 1.2: `12:00:00`, `yes` and dates are text."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 
 
 class _Loader(yaml.SafeLoader):
-    """Reader of PyYAML, which knows version 1.1, with the plain values of version 1.2."""
+    """PyYAML loader, which implements version 1.1, with the plain values of version 1.2."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -31,7 +31,7 @@ def _whole_number(text: str) -> int:
 
 
 def read_yaml(text: str) -> Any:  # noqa: ANN401 - YAML
-    """Return the value of a document; None for an empty one.
+    """Return the value of a document; None if it is empty.
 
     Raises:
         ValueError: The text is not YAML, or nested deeper than Python can follow.

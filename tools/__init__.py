@@ -1,1 +1,1 @@
-"""Tools of a developer's machine: build, start, deploy. None of it is in the package."""
+"""Developer tools: build, start, deploy. They are not part of the package."""

@@ -11,7 +11,7 @@ from tools.console import UserError, step
 
 
 def main() -> int:
-    """Be the terminal of a root shell in the jail, and return its exit code."""
+    """Open a root shell in the jail, and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
     parser.add_argument("--cluster", help="name of one of several clusters of the stack")

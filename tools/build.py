@@ -1,4 +1,4 @@
-"""`make build`: servers and images of a cluster, fetched and built in parallel if the cache has none."""
+"""`make build`: fetches and builds the servers and images of a cluster in parallel, if the cache lacks them."""
 
 import sys
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from tools.tasks import together
 
 
 def is_needed(kubernetes: EmbeddedKubernetes, versions: Sequence[str] = (images.DEFAULT_SLURM,)) -> bool:
-    """Return whether servers, or images with these versions of Slurm, are still to be made, which takes long."""
+    """Return True if servers, or images with these Slurm versions, must still be built, which takes long."""
     return not (kubernetes.is_built and all(images.are_built(version) for version in versions))
 
 
 def build(kubernetes: EmbeddedKubernetes, versions: Sequence[str] = (images.DEFAULT_SLURM,)) -> None:
-    """Fetch and build everything that is not in the cache, with progress.
+    """Fetch and build everything that the cache lacks, with progress.
 
-    Building images waits for packages and disks while compilers have work for all cores.
+    Image builds mostly wait for packages and disks while compilers use all cores.
 
     Args:
         kubernetes: Kubernetes of this machine.
@@ -24,7 +24,6 @@ def build(kubernetes: EmbeddedKubernetes, versions: Sequence[str] = (images.DEFA
 
     Raises:
         UserError: The machine cannot run a cluster, or one of the two builds failed, which ended the other.
-
     """
     kubernetes.check_machine()  # first, as a machine that cannot run a cluster needs no images
     together({"kubernetes": kubernetes.fetch, "images": lambda: _build_images(versions)})
@@ -36,7 +35,7 @@ def _build_images(versions: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Build all of it, with each version of Slurm."""
+    """Build everything, with all versions of Slurm."""
     build(EmbeddedKubernetes(), tuple(images.SUITES))
 
 

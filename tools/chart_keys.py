@@ -1,8 +1,8 @@
 """`python -m tools.chart_keys <folder of a chart>`: prints the known keys of a chart's values.
 
-The output is a list of `soperator_pulumi/platform/keys/`, whose module `chart_values` has the form. It is made of the
-default values of the chart and of the charts inside it, and of what templates read beyond these. Any key is accepted
-below an empty default, and below a value that a template alone names and writes as a whole.
+The output is a file for `soperator_pulumi/platform/keys/`, in the format of the module `chart_values`. It is made from
+the default values of the chart and its subcharts, and from the values that templates read in addition. Any key is
+accepted below an empty default, and below a value that only templates name and write as a whole.
 """
 
 import re
@@ -16,14 +16,14 @@ import yaml
 from soperator_pulumi.platform.chart_values import FREE, KnownKeys
 
 _FREE_NAMES = re.compile(r".*([aA]nnotations|[lL]abels|[nN]odeSelector|[aA]ffinity|limits|requests)")
-"""Names of mappings whose keys are a user's own, even where the chart has some by default."""
+"""Names of mappings with user-defined keys, even if the chart has some by default."""
 
 _READ = re.compile(r"(?P<whole>(?:toYaml|tpl|with|range)\b[^}|]*?)?\.Values\.(?P<path>[A-Za-z0-9_.]*[A-Za-z0-9_])")
-"""Value that a template reads, as a whole or as a text. A key with a '-' is read by `index`, and has a default."""
+"""Expression with which a template reads a value, whole or as text. A key with a '-' is read by `index`."""
 
 
 def known_keys_of(chart: Path) -> KnownKeys:
-    """Return the keys of an unpacked chart, those of charts inside it below their names."""
+    """Return the keys of an unpacked chart, with those of subcharts below their names."""
     keys = _of_values(yaml.safe_load((chart / "values.yaml").read_text()) or {})
     for path, as_a_whole in sorted(_read_by_templates(chart).items()):
         _add(keys, path.split("."), free=as_a_whole)
@@ -34,7 +34,7 @@ def known_keys_of(chart: Path) -> KnownKeys:
 
 
 def text(keys: KnownKeys, depth: int = 0) -> str:
-    """Return the list: a key a line, a space deeper for each level, a `*` where any key below is accepted."""
+    """Return the list: one key per line, indented by level, and `*` where any key below is accepted."""
     return "".join(
         f"{' ' * depth}{name}{f' {FREE}' if below.free else ''}\n{text(below, depth + 1)}"
         for name, below in sorted(keys.below.items())
@@ -51,7 +51,7 @@ def _of_values(values: Mapping[str, Any]) -> KnownKeys:
 
 
 def _read_by_templates(chart: Path) -> dict[str, bool]:
-    """Return the paths that templates read, each with True where a template writes the value as a whole."""
+    """Return the paths that templates read: True for a value that a template writes as a whole."""
     found: dict[str, bool] = {}
     for template in (chart / "templates").rglob("*"):
         if template.suffix in {".yaml", ".yml", ".tpl", ".txt"}:
@@ -61,7 +61,7 @@ def _read_by_templates(chart: Path) -> dict[str, bool]:
 
 
 def _add(keys: KnownKeys, path: list[str], *, free: bool) -> None:
-    """Add the path of a value that a template reads, where the defaults do not have it."""
+    """Add the path of a value that a template reads, if the defaults lack it."""
     parent_is_new = True
     for depth, name in enumerate(path):
         is_new = name not in keys.below
@@ -72,7 +72,7 @@ def _add(keys: KnownKeys, path: list[str], *, free: bool) -> None:
 
 
 def _merge(keys: KnownKeys, more: KnownKeys) -> None:
-    """Add the keys of a chart inside another one, whose defaults may have some of them."""
+    """Merge the keys of a subchart, whose parent's defaults may have some of them."""
     keys.free = False
     for name, below in more.below.items():
         if name in keys.below and not keys.below[name].free:

@@ -1,4 +1,4 @@
-"""`make check`: format and lint, which take a second, then types, layers and the quick tests at the same time."""
+"""`make check`: format and lint, then types, layers and the quick tests in parallel."""
 
 import shlex
 import subprocess
@@ -14,13 +14,12 @@ from tools.console import UserError, say
 
 @dataclass(frozen=True)
 class SourceCheck:
-    """A program that judges the source tree by its exit code.
+    """A program that checks the source tree and reports by its exit code.
 
     Attributes:
         name: Its name in the report.
         line: The program and its arguments, to be run in the root of the tree, as a shell takes them.
         live: Print its output as it comes. By default it is printed whole, and only where the check fails.
-
     """
 
     name: str
@@ -49,19 +48,18 @@ THEN = (
         live=True,
     ),
 )
-"""Checks that take longer. The tests have a process for each processor; the others take what these leave."""
+"""Checks that take longer. The tests have a process per processor; the others use what these leave."""
 
 
 @dataclass(frozen=True)
 class EndedCheck:
-    """A check that has come to its end.
+    """A check that has ended.
 
     Attributes:
         check: The check.
-        passed: True where its program ended with 0.
+        passed: True if its program ended with 0.
         seconds: Time that it took.
-        output: Everything that it printed, empty where that was printed as it came.
-
+        output: Everything that it printed, empty if that was printed as it came.
     """
 
     check: SourceCheck
@@ -71,19 +69,18 @@ class EndedCheck:
 
     @property
     def text(self) -> str:
-        """One line, and below it the output of a check that failed."""
+        """Return one line, followed by the output if the check failed."""
         line = f"==> {self.check.name}: {'passed' if self.passed else 'FAILED'} after {self.seconds:.0f} s"
         return line if self.passed else f"{line}\n{self.output}".rstrip()
 
 
 def carry_out(*stages: Sequence[SourceCheck]) -> None:
-    """Run the checks of a stage at the same time, one stage after the other, and report each check when it ends.
+    """Run the checks of every stage in parallel, one stage after another, and report every check when it ends.
 
     All of them run, whatever fails.
 
     Raises:
         UserError: Checks failed. Their output stands above it.
-
     """
     ended = [ended_check for stage in stages for ended_check in _reported(stage)]
     failed = [ended_check for ended_check in ended if not ended_check.passed]

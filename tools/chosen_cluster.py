@@ -1,4 +1,4 @@
-"""Kubernetes that the commands work on: the embedded one, or one that the user has chosen."""
+"""Kubernetes cluster for the commands: the embedded one, or one that the user has chosen."""
 
 import os
 import re
@@ -17,7 +17,7 @@ CONTEXT_VARIABLE = "CONTEXT"
 
 @dataclass(frozen=True)
 class ChosenCluster:
-    """A Kubernetes to deploy to, and the folder of its state."""
+    """A Kubernetes cluster to deploy to, and the folder of its state."""
 
     kubeconfig: Path
     context: str | None
@@ -25,7 +25,7 @@ class ChosenCluster:
     embedded: EmbeddedKubernetes | None
     """Embedded Kubernetes; None if the user has chosen a cluster."""
     state_dir: Path
-    """Folder of the engine's state for this cluster alone."""
+    """Folder of the engine's state for this cluster."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that make every Kubernetes tool use this cluster."""

@@ -22,7 +22,7 @@ _prefix: ContextVar[str] = ContextVar("prefix", default="")
 
 @contextmanager
 def prefixed(name: str) -> Iterator[None]:
-    """Open each line that the body prints with a name, while other tasks print, too."""
+    """Prefix every line printed inside the context with a name, while other tasks also print."""
     token = _prefix.set(f"{name:10} | ")
     try:
         yield
@@ -31,7 +31,7 @@ def prefixed(name: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print text to standard error at once: standard output belongs to a command's answer."""
+    """Print text to standard error at once: standard output is for a command's answer."""
     sys.stderr.write(textwrap.indent(f"{text}\n", _prefix.get()))
     sys.stderr.flush()
 

@@ -7,7 +7,7 @@ from tools.console import UserError
 
 
 def outputs_by_cluster(outputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the outputs of each cluster by its name; one under `soperator:cluster` is named by its namespace."""
+    """Return the outputs of all clusters by name. A cluster under `soperator:cluster` is named by its namespace."""
     if "clusters" in outputs:
         return dict(outputs["clusters"])
     return {outputs["namespace"]: outputs} if isinstance(outputs.get("namespace"), str) else {}

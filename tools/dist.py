@@ -1,6 +1,6 @@
-"""`make dist`: builds the wheel and the source distribution, of a tree whose files git knows.
+"""`make dist`: builds the wheel and the source distribution from a committed tree.
 
-A tag that is not the version is refused.
+It refuses a tag that differs from the version.
 """
 
 import re
@@ -37,7 +37,7 @@ def main() -> None:
 def problems(
     version: str, tags: Sequence[str], changelog: str, *, changed: Sequence[str], untracked: Sequence[str]
 ) -> list[str]:
-    """Return the contradictions between a tagged commit and its content, and files that nobody means to publish.
+    """Return contradictions between a tagged commit and its content, and files that would be published by mistake.
 
     Args:
         version: `__version__` of the package.
@@ -84,7 +84,7 @@ def build(folder: Path) -> list[Path]:
 
 
 def _git(*arguments: str) -> str:
-    """Return git's answer; nothing outside of a checkout, where there are no tags."""
+    """Return git's answer; empty outside of a checkout, where there are no tags."""
     command = ["git", "-C", str(paths.ROOT), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else ""

@@ -8,7 +8,7 @@ from tools.console import say, step
 
 
 def main() -> None:
-    """Remove the embedded Kubernetes with its data; on a cluster of the user's, destroy the stack."""
+    """Remove the embedded Kubernetes with its data, or destroy the stack on a user's cluster."""
     stack = up.parse_stack(__doc__)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None:

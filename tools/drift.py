@@ -12,7 +12,7 @@ EXIT_DRIFT = 2
 
 
 def main() -> int:
-    """Compare the program with the resources as they are, change and record nothing, and print the differences."""
+    """Print the differences between the program and the live resources. Change and record nothing."""
     stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
     deployer, why = deployer_of_a_cluster(stack, chosen)
     with step(f"Comparing stack {stack} with the cluster, with {why}"):

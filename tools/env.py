@@ -8,7 +8,7 @@ from tools import chosen_cluster, console, engine
 
 
 def main() -> None:
-    """Print export lines alone to standard output."""
+    """Print only export lines to standard output."""
     chosen = chosen_cluster.choose()
     settings = {**chosen.environment(), **engine.cli_environment(chosen.state_dir)}
     if chosen.embedded is not None:

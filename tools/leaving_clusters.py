@@ -1,4 +1,4 @@
-"""Nodes and jobs of clusters that a deployment deletes: in a preview Pulumi asks no provider about a deletion."""
+"""Nodes and jobs of clusters that a deployment deletes, as Pulumi's previews do not ask providers about deletions."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tools.engine.protocol import HIDDEN
 
 
 def with_their_jobs(found: StackChanges, deployer: Deployer, chosen: ChosenCluster) -> StackChanges:
-    """Return a preview with the nodes and jobs of the clusters that it deletes among its messages, and print them.
+    """Return a preview extended by the nodes and jobs of the clusters that it deletes, and print these.
 
     Args:
         found: The preview.

@@ -1,4 +1,4 @@
-"""Locks between programs: whoever waits prints for whom, and a lock ends with its holder however that ends."""
+"""Locks between programs. A waiting program prints who holds the lock, and a lock ends with its holder."""
 
 import fcntl
 import getpass
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def held(path: Path, doing: str, *, wait_seconds: float, say: Callable[[str], None] = console.say) -> Iterator[int]:
-    """Hold the lock of `path` while the body runs. While another has it, `say` prints once who that is and does what.
+    """Hold the lock of `path` inside the context. While another program holds it, `say` prints once which, and why.
 
     The body gets the descriptor that holds the lock: a program that inherits the descriptor holds the lock, too.
 

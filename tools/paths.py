@@ -1,4 +1,4 @@
-"""Folders of the tools' output: never in the source tree, never in /etc."""
+"""Folders of the tools' output, never in the source tree or in /etc."""
 
 import os
 from pathlib import Path

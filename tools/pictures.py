@@ -20,7 +20,7 @@ from tools.console import UserError
 
 _FOLDER = paths.ROOT / "docs" / "pictures"
 _OWN_FONTS = re.sub(r" *@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-"""Rich's frame, but with the reader's fonts: a page loads nothing from elsewhere."""
+"""Rich's frame with the reader's own fonts, as a page loads nothing from elsewhere."""
 
 
 def terminal(name: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""`make preview`: prints what `make up` would change, and the nodes and jobs that it would touch."""
+"""`make preview`: prints the changes that `make up` would make, and the nodes and jobs that it would affect."""
 
 import sys
 

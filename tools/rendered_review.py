@@ -1,7 +1,7 @@
-"""`make rendered-review STACK=prod BASE=main`: prints what a change does to a stack's manifests, without credentials.
+"""`make rendered-review STACK=prod BASE=main`: prints how a change alters a stack's manifests, without credentials.
 
-Base and change are rendered, each by its own program, and compared. The policies judge the change. Nothing live is
-asked, so the program may be one that nobody has reviewed.
+Base and change are rendered by their own programs and compared. The policies judge the change. No live system is
+contacted, so the program may be one that no one has reviewed.
 """
 
 import argparse
@@ -25,7 +25,8 @@ from tools.engine.project import load
 from tools.render import rendered_deployment
 
 _PLACE = re.compile(r"^\d+-")
-"""Place in the order of creation, which opens the name of a manifest's file: one more object moves all that follow."""
+"""Position in the order of creation, which begins the name of a manifest's file: one more object moves all that follow.
+"""
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 def manifests_at(root: Path, commit: str, stack: str) -> dict[str, str] | None:
-    """Return the manifests of a stack at a commit, by file; None if the stack is not there, or does not render.
+    """Return the manifests of a stack at a commit, by file; None if the stack does not exist, or does not render.
 
     Raises:
         UserError: The commit is not in this clone.
@@ -101,7 +102,7 @@ def page(
 
 
 def _judged(stack: str) -> tuple[dict[str, str], tuple[Violation, ...]]:
-    """Return the manifests of the change by file, and the findings of the policies in it."""
+    """Return the manifests of the change by file, and the policies' findings about it."""
     deployment = rendered_deployment(paths.ROOT, stack)
     config = load(Target(project=paths.ROOT, stack=stack, state=paths.state_dir())).config
     try:

@@ -1,4 +1,4 @@
-"""`make review`: prints a preview as Markdown, for the summary of a job in CI."""
+"""`make review`: prints a preview as Markdown, for the job summary of a CI run."""
 
 import sys
 
@@ -11,7 +11,7 @@ from tools.preview import deployer_of_a_cluster
 
 
 def main() -> None:
-    """Print the preview of a stack, also where a policy or a provider refuses the change: that fails."""
+    """Print the preview of a stack, even if a policy or a provider refuses the change, which then fails."""
     stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
     deployer, why = deployer_of_a_cluster(stack, chosen)
     try:

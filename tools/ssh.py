@@ -1,4 +1,4 @@
-"""`make ssh`: the key pair, the OpenSSH configuration, which scp and rsync take too, and the log-in with both."""
+"""`make ssh`: the key pair, the OpenSSH configuration, which scp and rsync also accept, and the login with both."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ from tools.console import UserError
 from tools.kube.debs import tool
 
 HOST = "slurm"
-"""Host in the configuration for the only cluster of a stack. Each of several has its own name."""
+"""Host name in the configuration for the only cluster of a stack. If there are several, every one has its own name."""
 
 DEFAULT_STACK = "local"
 """Stack of a `make` command that names none."""
@@ -40,7 +40,7 @@ def hosts(file: Path) -> list[str]:
 
 
 def private_key_file() -> Path:
-    """Return the file (mode 0600) of this machine's private key, outside the tree; made if missing."""
+    """Return the file (mode 0600) of this machine's private key, outside the tree; it is created if missing."""
     file = paths.state_dir() / "ssh" / "id_ed25519"
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def public_key() -> str:
 
 
 def main() -> int:
-    """Become OpenSSH's client, which then owns terminal, signals and exit code."""
+    """Replace this process with OpenSSH's client, which then owns the terminal, signals and exit code."""
     parser = argparse.ArgumentParser(description="A shell on the login node, or one command there.")
     parser.add_argument("--stack", default=DEFAULT_STACK, help="name of stacks/Pulumi.<stack>.yaml (default: local)")
     parser.add_argument("--cluster", help="name of one of several clusters of the stack")

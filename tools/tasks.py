@@ -1,4 +1,4 @@
-"""Tasks in parallel, in a thread each: the first that fails ends the others and the programs they run."""
+"""Tasks in parallel threads. The first failure ends the other tasks and the programs that they run."""
 
 import subprocess
 import threading
@@ -12,11 +12,11 @@ from tools import console
 
 
 class Ended(Exception):  # noqa: N818 - the task that receives it has not failed
-    """Request to stop: another task has failed, or the user has interrupted all of them."""
+    """Request to stop: another task has failed, or the user has interrupted all tasks."""
 
 
 class _Group:
-    """Tasks in parallel, and their programs."""
+    """Tasks that run in parallel, and their programs."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -49,7 +49,7 @@ _group: ContextVar[_Group] = ContextVar("group", default=_Group())  # noqa: B039
 
 
 def together(tasks: Mapping[str, Callable[[], object]]) -> None:
-    """Run tasks in parallel to their end. Every line that a task prints opens with its name.
+    """Run tasks in parallel to their end, and prefix every line that a task prints with its name.
 
     The first failure, or Ctrl-C, ends the other tasks and is raised after their end.
     """
@@ -71,17 +71,16 @@ def together(tasks: Mapping[str, Callable[[], object]]) -> None:
 
 
 def check() -> None:
-    """Raise Ended if this thread's task is to stop: for loops that run no program."""
+    """Raise Ended if this thread's task must stop: for loops that run no program."""
     _group.get().check()
 
 
 @contextmanager
 def program(start: Callable[[], "subprocess.Popen[AnyStr]"]) -> Iterator["subprocess.Popen[AnyStr]"]:
-    """Yield the program that `start` starts, and wait for its end. An exception in the body kills it first.
+    """Yield the program that `start` starts, and wait for its end. An exception in the block kills it first.
 
     Raises:
         Ended: This thread's task is to stop. The program was killed or did not start.
-
     """
     group = _group.get()
     started = group.start(start)

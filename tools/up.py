@@ -1,4 +1,4 @@
-"""`make up`: starts Kubernetes on a bare machine, or takes the user's, and deploys a Slurm that runs jobs."""
+"""`make up`: starts Kubernetes on a bare machine, or uses the user's, and deploys a Slurm that runs jobs."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ FIRST_LOGIN_TIMEOUT_SECONDS = 60
 
 
 def main() -> None:
-    """Bring up Kubernetes, images and Slurm, each only if missing, and print the next steps."""
+    """Bring up Kubernetes, images and Slurm if they are missing, and print the next steps."""
     parser = stack_parser(__doc__)
     parser.add_argument("--machines", type=int, help="number of machines of the embedded Kubernetes")
     arguments = parser.parse_args()
@@ -50,23 +50,22 @@ def main() -> None:
 
 
 def stack_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of a command line that names a stack; without one, `local`."""
+    """Return a parser of a command line that names a stack; the default is `local`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
     return parser
 
 
 def parse_stack(description: str | None) -> str:
-    """Return the stack that the command line names; without one, `local`."""
+    """Return the stack that the command line names; the default is `local`."""
     return str(stack_parser(description).parse_args().stack)
 
 
 def descriptions(stack: str) -> list[Described]:
-    """Return the descriptions of a stack's clusters, not yet checked: the program reports their problems.
+    """Return the unchecked descriptions of a stack's clusters: the program reports their problems.
 
     Raises:
         UserError: The stack's file is missing or not YAML.
-
     """
     target = Target(project=paths.ROOT, stack=stack, state=paths.state_dir())
     file = project.stack_file(target)
@@ -77,11 +76,10 @@ def descriptions(stack: str) -> list[Described]:
 
 
 def require_images_that_can_be_pulled(stack: str, clusters: Sequence[Described]) -> None:
-    """Refuse images of this machine alone for a cluster of the user's.
+    """Refuse images that only this machine has for a user's cluster.
 
     Raises:
         UserError: A cluster has no images in a registry.
-
     """
     for cluster in clusters:
         if isinstance(cluster.merged, Mapping) and not cluster.merged.get("images"):
@@ -117,12 +115,12 @@ def deployer_of(stack: str, chosen: ChosenCluster) -> tuple[Deployer, str]:
 
 
 def policy_packs() -> list[Path]:
-    """Return the policy packs of this run: folders in the variable that `make` sets for `POLICY=...`."""
+    """Return the policy packs of this run: the folders in the variable that `make` sets for `POLICY=...`."""
     return [paths.ROOT / folder for folder in os.environ.get("POLICY_PACKS", "").split()]
 
 
 def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
-    """Return the log-ins of this machine's user; none where the stack is not of this machine."""
+    """Return the logins of this machine's user; none if the stack is not for this machine."""
     clusters = deployed_clusters.outputs_by_cluster(outputs)
     return [
         Login(
@@ -138,7 +136,7 @@ def logins_of(outputs: Mapping[str, Any]) -> list[Login]:
 
 
 def print_next_steps(chosen: ChosenCluster, stack: str, logins: Sequence[Login]) -> None:
-    """Log in once to each cluster, as proof, and print the nodes and the commands to type next."""
+    """Log in once to every cluster, as a test, and print the nodes and the next commands."""
     config = ssh.config_file(chosen, stack)
     of_stack = "" if stack == ssh.DEFAULT_STACK else f" STACK={stack}"
     write_config(config, Access(str(chosen.kubeconfig), chosen.context), *logins)

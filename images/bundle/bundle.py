@@ -1,4 +1,4 @@
-"""Make programs run in any root filesystem: they and all that they load, in one folder with a fixed place.
+"""Make programs run in any root filesystem: collect them and all that they load in one folder with a fixed place.
 
 Such a folder needs nothing of the root that it is mounted in: no libc, no Python, no list of users. It has its own
 dynamic loader, which the programs name by its full path, and libraries that are found by DT_RPATH (not DT_RUNPATH:
@@ -67,11 +67,10 @@ class Patch:
     new: str
 
     def apply(self, content: bytes) -> bytes:
-        """Return the file's content with the new path.
+        """Return the file's content with the new path in place of the compiled one.
 
         Raises:
             BundleError: The old one is not there, or more than once, or the new one is longer.
-
         """
         old, new = self.old.encode() + b"\0", self.new.encode() + b"\0"
         if len(new) > len(old):
@@ -83,12 +82,11 @@ class Patch:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle in the making.
+    """A bundle that is being made.
 
     Attributes:
         prefix: The folder, also when its programs run.
         modules: Folders of modules that go into it.
-
     """
 
     prefix: Path
@@ -138,7 +136,7 @@ class Bundle:
         return found
 
     def _relocate(self, loader: Path) -> None:
-        """Lead programs to the loader, and programs and libraries to libraries."""
+        """Make programs use the bundled loader, and make programs and libraries use the bundled libraries."""
         folders = ":".join(map(str, (self._lib, *(self.prefix / modules.target for modules in self.modules))))
         rpath = ("--force-rpath", "--set-rpath", folders)
         programs = [str(program) for program in sorted((self.prefix / "bin").iterdir())]
@@ -173,7 +171,7 @@ def dependencies(listed: str, file: Path) -> dict[str, Path]:
 
 
 def is_elf(path: Path) -> bool:
-    """Return True if a path is a program or a library itself, and no link to one."""
+    """Return True if a path is a program or a library itself, and not a link to one."""
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:

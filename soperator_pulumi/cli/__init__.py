@@ -1,4 +1,4 @@
-"""`soperator`, the command that the package installs: one module a command, imported when it is run."""
+"""`soperator`, the command that the package installs. Every subcommand is a module, imported when it runs."""
 
 import argparse
 import os
@@ -39,13 +39,13 @@ COMMANDS: Mapping[str, str] = {
     "convert": "write a stack file from values or resources of soperator or Slinky",
     "completion": "print the completion of a shell: bash or zsh",
 }
-"""Help of each command, in one line. The module has the command's name, unless `_MODULES` has another."""
+"""Help of every command, in one line. The module has the command's name, unless `_MODULES` has another."""
 
 _MODULES = {**dict.fromkeys(("preview", "up", "refresh", "destroy"), "pulumi_runs"), "containers": "container_list"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit status. Errors that a user can fix are one message on standard error.
+    """Run a command, and return its exit status. An error that a user can fix is one message on standard error.
 
     Args:
         arguments: Words after `soperator`. Default: those of this process.
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def load(name: str) -> "Command":
-    """Return a command, and import no other."""
+    """Return a command, without importing the others."""
     command: Command = import_module(f"{__name__}.{_MODULES.get(name, name)}").COMMAND
     return command
 
@@ -97,7 +97,7 @@ def parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
 
 
 def say(text: str) -> None:
-    """Show progress and errors on standard error: standard output belongs to a command's answer."""
+    """Print progress and errors to standard error: standard output is for a command's answer."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -124,6 +124,6 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _is_for_the_user(error: Exception) -> bool:
-    """Return True for an error whose message says all: of this package, or of Pulumi for a program's user."""
+    """Return True for an error whose message is complete for a user: from this package, or from Pulumi."""
     pulumi = sys.modules.get("pulumi")
     return isinstance(error, SoperatorError) or (pulumi is not None and isinstance(error, pulumi.RunError))

@@ -15,14 +15,14 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.access import Access
 
 START_TIMEOUT_SECONDS = 180
-"""Time to pull the small image and mount the jail on a machine that has done neither."""
+"""Time to pull the small image and mount the jail on a new machine."""
 
 _STATEFUL_SET = "statefulset/admin"
 _CONTAINER = ("admin-0", "--container", "admin")
 _SHELL = "cd /root; if command -v bash >/dev/null; then exec bash -l; else exec sh -l; fi"
 
 Step: TypeAlias = Callable[[str], AbstractContextManager[object]]
-"""Prints a title, and is around what the title is about."""
+"""Context manager that prints a title before a step."""
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def kubectl_on_path() -> str:
 
 
 def session(kubectl: Kubectl, command: str, step: Step = titled) -> int:
-    """Start the pod, be its terminal, stop it, and return the shell's exit code.
+    """Start the pod, attach the terminal, stop the pod, and return the shell's exit code.
 
     Args:
         kubectl: Of the cluster's namespace.
@@ -89,7 +89,7 @@ def session(kubectl: Kubectl, command: str, step: Step = titled) -> int:
 
 @contextmanager
 def _pod(kubectl: Kubectl, step: Step) -> Iterator[None]:
-    """Run the pod, as the cluster describes it now, while the body runs. A pod of another session stays."""
+    """Run the pod, as the cluster describes it now, during the block. A pod of another session stays."""
     ours = kubectl.run("get", _STATEFUL_SET, "--output", "jsonpath={.spec.replicas}") == "0"
     try:
         with step("Starting the admin shell" if ours else "Waiting for the admin shell"):
@@ -110,7 +110,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Be the terminal of a root shell in the jail."""
+    """Open a root shell in the jail."""
     return session(Kubectl(kubectl_on_path(), access_in(given), given.namespace), given.line)
 
 

@@ -1,4 +1,4 @@
-"""`soperator alerts`: rules and dashboards as files, for clusters without an operator for them."""
+"""`soperator alerts`: rules and dashboards as files, for clusters without Prometheus' operator."""
 
 import argparse
 import sys

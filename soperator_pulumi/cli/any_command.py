@@ -1,4 +1,4 @@
-"""Parts of a command, and the options that several have."""
+"""Parts of a command, and options that several commands share."""
 
 import argparse
 import json

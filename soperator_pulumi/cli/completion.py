@@ -49,7 +49,7 @@ def bash(words: Mapping[str, Sequence[str]]) -> str:
 
 
 def words_by_place() -> dict[str, list[str]]:
-    """Return the words of all commands, by the commands before them."""
+    """Return the words of all commands, by the words before them."""
     found = {"": [*COMMANDS, "--help", "--version"]}
     for name in COMMANDS:
         found |= _words(name, parser_of(name, load(name)))

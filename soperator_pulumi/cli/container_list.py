@@ -1,4 +1,4 @@
-"""`soperator containers`: lists the images of containers in jobs."""
+"""`soperator containers`: lists the container images for jobs."""
 
 import argparse
 import json
@@ -64,7 +64,7 @@ def text(found: Mapping[str, Any], now: float) -> Iterator[str]:
 
 
 def _listed(kube: Kube, namespace: str) -> dict[str, Any]:
-    """Ask a worker, whose container has the store and the homes."""
+    """Return the images by running a command on a worker, whose container mounts the store and the homes."""
     running = [pod for pod in find_pods(kube, namespace, _WORKERS) if pod.runs(WORKER_CONTAINER)]
     if not running:
         raise SoperatorError(
@@ -86,7 +86,7 @@ def _gib(size: int | None) -> str:
 
 
 def _printable(name: str) -> str:
-    """Return a name of a user's, for a terminal."""
+    """Return a user-chosen name, safe for a terminal."""
     return name if name.isprintable() else ascii(name)
 
 

@@ -1,4 +1,4 @@
-"""`soperator convert FILE...`: writes a stack file from another project's description of a cluster."""
+"""`soperator convert FILE...`: writes a stack file from another project's cluster description."""
 
 import argparse
 import sys

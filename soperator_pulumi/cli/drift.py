@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Compare the program with the resources as they are, change and record nothing, and print the differences."""
+    """Print the differences between the program and the live resources. Change and record nothing."""
     changes, failures = previewed(given.stack, "--refresh")
     if failures:
         raise SoperatorError("\n".join(failure.message for failure in failures))
@@ -33,7 +33,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def described(change: ResourceChange) -> str:
-    """Return a difference as a line: the step that ends it, the resource, its properties."""
+    """Return a difference as a line: the step that would remove it, the resource, its properties."""
     paths = f": {', '.join(change.paths)}" if change.paths else ""
     return f"{change.operation} {change.type} {change.name}{paths}"
 

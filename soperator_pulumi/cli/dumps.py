@@ -31,7 +31,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def carry_out(given: argparse.Namespace, kube: Kube) -> int:
-    """Carry out a command in a Kubernetes, and return the exit status."""
+    """Carry out a command on one Kubernetes cluster, and return the exit status."""
     dumps = Dumps(kube, given.namespace, say, MachineClock())
     restore = Restore(DatabaseAdministration(kube, given.namespace, dumps.selector()), dumps, say)
     match given.command:

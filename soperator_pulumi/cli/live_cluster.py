@@ -1,4 +1,4 @@
-"""A cluster that a command looks at or acts on: its slurmctld, its pods, and the texts of its nodes."""
+"""A live cluster for a command: its slurmctld, its pods, and the texts about its nodes."""
 
 import argparse
 import re
@@ -36,7 +36,7 @@ class LiveCluster:
 
     @classmethod
     def at(cls, kube: Kube, namespace: str) -> "LiveCluster":
-        """Return the cluster of a namespace."""
+        """Return the cluster in a namespace."""
         return cls(kube, namespace, ScontrolClient(kube.transport(namespace, CONTROLLER_POD, CONTROLLER_CONTAINER)))
 
     def why_not_ready(self, node: str) -> str | None:
@@ -65,24 +65,24 @@ def named_nodes(snapshot: Snapshot, expressions: Iterable[str]) -> list[Node]:
 
 
 def failed_check(node: Node) -> str:
-    """Return the health check that has drained a node; empty if none has."""
+    """Return the health check that drained a node; empty if none did."""
     found = _FAILED_CHECK.match(node.reason) if node.drained else None
     return found[1] if found else ""
 
 
 def marker_of(node: Node) -> Marker | None:
-    """Return the marker of a deployment's or a pod's own drain, whatever cluster owns it; None for other drains."""
+    """Return the marker of a drain by a deployment or a pod, whichever cluster owns it; None for other drains."""
     owner = _OWNER.match(node.reason) if node.drained else None
     return Marker.read(node.reason, owner[1]) if owner else None
 
 
 def is_down(node: Node) -> bool:
-    """Return True for a node that takes no job though nobody has drained it."""
+    """Return True for a node that accepts no job although it is not drained."""
     return not node.joined and not node.drained
 
 
 def jobs_by_node(snapshot: Snapshot) -> Mapping[str, Sequence[Job]]:
-    """Return the jobs that hold nodes, by node; a node without a job has an empty list."""
+    """Return the jobs of every node; a node without a job has an empty list."""
     found: dict[str, list[Job]] = {name: [] for name in snapshot.nodes}
     for job in snapshot.jobs:
         for name in job.node_names if job.active else ():

@@ -1,4 +1,4 @@
-"""Markdown of texts that others wrote: in a block or a code span, where none of them is a link, a name or HTML."""
+"""Markdown for text that others wrote: in a block or a code span, it cannot become a link, a mention or HTML."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ LONGEST_PAGE = 250_000
 
 
 def block(lines: Iterable[str], language: str = "text") -> str:
-    """Return lines as a block, whose fence is longer than any in them."""
+    """Return lines as a block with a fence that is longer than any in them."""
     text = "\n".join(_printable(line) for text in lines for line in text.split("\n"))
     fence = "`" * max(4, _longest_run(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
@@ -24,7 +24,7 @@ def code(text: str) -> str:
 
 
 def short(page: str, longest: int = LONGEST_PAGE) -> str:
-    """Return a page, cut after a whole line if it is too long, with a note behind the block that is cut."""
+    """Return a page. If it is too long, it is cut after a whole line, with a note after the cut block."""
     if len(page) <= longest:
         return page
     kept = page[:longest].rpartition("\n")[0]

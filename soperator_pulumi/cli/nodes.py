@@ -1,4 +1,4 @@
-"""`soperator nodes`: drains nodes, undrains them, or explains why they take no job and what to do."""
+"""`soperator nodes`: drains nodes, undrains them, or explains why they accept no job and what to do."""
 
 import argparse
 import sys
@@ -122,7 +122,7 @@ def _undrain(cluster: LiveCluster, nodes: Sequence[Node], *, force: bool) -> int
 
 
 def _refuse(nodes: Sequence[Node], *, force: bool, act: str) -> None:
-    """Refuse to touch drains of others."""
+    """Refuse to touch drains that this command did not set."""
     if nodes and not force:
         listed = "".join(f"\n  {node.name}: {node.reason or 'no reason given'}" for node in nodes)
         text = f"{counted(len(nodes), 'node')} {act}, and nothing was changed:{listed}\nLeave them out, or add --force."
@@ -130,7 +130,7 @@ def _refuse(nodes: Sequence[Node], *, force: bool, act: str) -> None:
 
 
 def _wait(cluster: LiveCluster, nodes: Sequence[Node], seconds: float, clock: Clock) -> int:
-    """Wait until no job is on drained nodes, and print those that are left."""
+    """Wait until drained nodes have no job, and print the remaining ones."""
     names = {node.name for node in nodes}
     zone = datetime.now(UTC).astimezone().tzinfo
     left: list[str] = []

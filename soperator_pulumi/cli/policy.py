@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def explanation(policy: AnyPolicy) -> str:
-    """Return all that a person needs who violates a policy."""
+    """Return everything that a person needs to fix a violation of a policy."""
     levels = ", ".join(f"{environment} {policy.levels.in_(environment)}" for environment in Environment)
     settings = [name for name in policy.settings.model_fields if name != "level"]
     lines = [

@@ -1,7 +1,7 @@
-"""`soperator preflight FILE`: checks a Kubernetes before a cluster is deployed to it.
+"""`soperator preflight FILE`: checks a Kubernetes cluster before a deployment.
 
 FILE is a description of a cluster, or the file of a stack with `soperator:cluster` or `soperator:clusters`. The
-clusters are rendered as a deployment would render them, and the checks are about these objects.
+clusters are rendered as for a deployment, and the resulting objects are checked.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def check(clusters: Sequence[tuple[PlannedCluster, Kube]], options: Options, report: Callable[[str], None]) -> int:
-    """Check clusters, each in its Kubernetes; print the findings to standard output, and return the exit status.
+    """Check every cluster in its Kubernetes, print the findings to standard output, and return the exit status.
 
     Raises:
         KubernetesError: a Kubernetes does not answer.
@@ -62,7 +62,7 @@ def check(clusters: Sequence[tuple[PlannedCluster, Kube]], options: Options, rep
 
 
 def not_checked(error: Exception, *, json: bool) -> int:
-    """Report an error without which there would be findings, and return the exit status."""
+    """Report an error that prevents the checks, and return the exit status."""
     say(f"error: {error}")
     if json:
         sys.stdout.write(json_error(str(error)))

@@ -9,17 +9,17 @@ from difflib import get_close_matches
 from soperator_pulumi.operations.preflight.preflight_run import CHECKS, PROBE_SECONDS, PROBES
 
 _LONGEST_SECONDS = 840.0
-"""Pods of probes end by themselves after 15 minutes."""
+"""Largest time for the pods: pods of probes end by themselves after 15 minutes."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of a run."""
+    """Options of a preflight run."""
 
     json: bool = False
     """Print JSON in place of text."""
     probes: tuple[str, ...] = PROBES
-    """Checks to make that start pods or ask the server to admit objects."""
+    """Checks that start pods or ask the server to admit objects."""
     accepted: tuple[str, ...] = ()
     """Checks whose refusals count as warnings."""
     seconds: float = PROBE_SECONDS
@@ -29,7 +29,7 @@ class Options:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all commands of the preflight share."""
+    """Outputs of other stacks by stack and name. They replace `from_stack` in the descriptions."""
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--read-only", action="store_true", help="start no pod, and create nothing")
     lists: dict[str, tuple[Collection[str], str]] = {
@@ -64,7 +64,7 @@ def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """Return the options of a command line."""
+    """Add the option for outputs of other stacks, which this command does not read itself."""
     probes = () if given.read_only else tuple(probe for probe in PROBES if probe not in given.skip)
     return Options(given.json, probes, tuple(given.accept), given.timeout, stack_outputs_in(given))
 

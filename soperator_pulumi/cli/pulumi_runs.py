@@ -44,12 +44,12 @@ def add_stack(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Become the Pulumi CLI, which then owns the terminal, signals and the exit status."""
+    """Replace this process with the Pulumi CLI, which then owns the terminal, signals and the exit status."""
     return become(pulumi(given.stack, given.command_name, *given.arguments))
 
 
 def become(words: Sequence[str]) -> int:
-    """Replace this process by a program with these words, the first of which is its path."""
+    """Replace this process with a program. The first word of its command line is the path."""
     os.execv(words[0], [*words])  # noqa: S606 - no shell is wanted
 
 

@@ -15,7 +15,7 @@ from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_file import read_stack_file
 
 _NO_KUBERNETES = Access(kubeconfig="none")
-"""In place of the stack's kubeconfig, which may be encrypted or another stack's: no manifest depends on it."""
+"""Placeholder for the stack's kubeconfig, which may be encrypted or another stack's. No manifest needs it."""
 
 _OWN = re.compile(r"\d{3}-.*\.yaml|README\.md|secrets\.md")
 
@@ -41,7 +41,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write the files into a folder, and remove those of an earlier rendering.
+    """Write the files into a folder, and remove those of an earlier run.
 
     Raises:
         SoperatorError: The folder holds files of others, or cannot be written.

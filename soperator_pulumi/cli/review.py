@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the preview of a stack, also if a policy or a provider refuses the change: then return 1."""
+    """Print the preview of a stack, even if a policy or a provider refuses the change. In that case return 1."""
     pack = ["--policy-pack", given.policy_pack] if given.policy_pack else []
     changes, failures = previewed(given.stack, *pack)
     sys.stdout.write(page(given.stack or "the selected stack", changes, failures) + "\n")
@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def page(stack: str, found: StackChanges, failures: Sequence[Failure]) -> str:
-    """Return a preview as Markdown: reasons of a refusal, changes by name, messages of providers and policies."""
+    """Return a preview as Markdown: reasons of a refusal, changes by name, messages from providers and policies."""
     found = found.by_name()
     counts = Counter(change.operation for change in found.changed)
     words = ", ".join(f"{counts[operation]} to {operation}" for operation in StepOp if counts[operation]) or "no change"

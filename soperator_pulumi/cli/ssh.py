@@ -1,4 +1,4 @@
-"""`soperator ssh`: OpenSSH's client for a cluster, through the Kubernetes API: no route to the pods, no open port."""
+"""`soperator ssh`: runs OpenSSH's client for a cluster through the Kubernetes API, without a route or an open port."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ from soperator_pulumi.kube.kubeconfig import client_settings
 
 @dataclass(frozen=True)
 class Login:
-    """User and place of a log-in."""
+    """User and destination of a login."""
 
     namespace: str
     host: str
@@ -26,14 +26,14 @@ class Login:
     user: str | None = None
     """Default: the user of this machine."""
     host_key: str | None = None
-    """Public host key of the login pods, as a line of authorized_keys. Default: the one of the first log-in, which came
+    """Public host key of the login pods, as a line of authorized_keys. Default: the key of the first login, received
     over the authenticated connection to the Kubernetes API."""
     identity: Path | None = None
     """File of the user's private key. Default: OpenSSH's own choice."""
 
 
 def write_config(file: Path, access: Access, *logins: Login) -> None:
-    """Write an OpenSSH configuration with a host for each log-in, and the known hosts in a file of their own."""
+    """Write an OpenSSH configuration with a host for every login, and the known hosts in a separate file."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     known_hosts = file.with_name(f"{file.name}.known_hosts")
     if keys := [f"{_alias(login)} {login.host_key}\n" for login in logins if login.host_key]:
@@ -70,7 +70,7 @@ def _proxy_command(access: Access, namespace: str) -> str:
 
 
 def config_file(server: str, namespace: str) -> Path:
-    """Return the file of a cluster's configuration, in a folder of its own for each Kubernetes."""
+    """Return the path of a cluster's configuration, in a separate folder for every Kubernetes cluster."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return base / "soperator-pulumi" / "ssh" / hashlib.sha256(server.encode()).hexdigest()[:12] / namespace
 
@@ -92,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Become OpenSSH's client, which then owns terminal, signals and exit status."""
+    """Replace this process with OpenSSH's client, which then owns the terminal, signals and exit status."""
     access = access_in(given)
     file = config_file(client_settings(access).host, given.namespace)
     identity = given.identity.expanduser().absolute() if given.identity else None

@@ -1,7 +1,7 @@
 """An OpenSSH ProxyCommand (ssh_config(5)): joins standard input and output to sshd in a login pod.
 
-The way is the Kubernetes API (port-forward), so that logging in needs the cluster's kubeconfig alone: no route to
-the pods, no open port.
+It uses the Kubernetes API (port-forward), so a login only needs the cluster's kubeconfig: no route to the pods, no open
+port.
 """
 
 import argparse
@@ -26,7 +26,7 @@ API_TIMEOUT_SECONDS = 10
 
 
 def main() -> int:
-    """Forward until either side ends. Without an sshd, print that and return 1."""
+    """Forward until either side ends. If there is no sshd, print that and return 1."""
     options = _parse_arguments()
     try:
         cluster = client_settings(Access(options.kubeconfig, options.context))
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str) -> bool:
-    """Join a file descriptor and a file to sshd until either side ends. Return False if there is no sshd.
+    """Forward between a file descriptor or file and sshd until either side ends. Return False if there is no sshd.
 
     Args:
         source: Input of sshd.

@@ -1,4 +1,4 @@
-"""Changes of a stack, made or foreseen, and the preview of the Pulumi CLI read as such."""
+"""Changes of a stack, made or planned, and the parser of a Pulumi CLI preview."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from soperator_pulumi.errors import SoperatorError
 
 _COLOR = re.compile(r"<\{%[^%]*%\}>")
 _PARTS = frozenset({"create-replacement", "delete-replaced", "discard-replaced"})
-"""Parts of a replacement, which has a step of its own."""
+"""Steps that are parts of a replacement, which has a step of its own."""
 
 
 class StepOp(StrEnum):
@@ -29,7 +29,7 @@ class StepOp(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """Change of one resource, made or foreseen.
+    """Change of one resource, made or planned.
 
     Attributes:
         urn: Pulumi's unique name of the resource.
@@ -73,16 +73,16 @@ class StackChanges:
         return tuple(change for change in self.changes if change.operation in operations)
 
     def names(self, *operations: StepOp) -> set[str]:
-        """Return the names of the resources with changes of these kinds."""
+        """Return the names of resources that have changes of these kinds."""
         return {change.name for change in self.of(*operations)}
 
     @property
     def changed(self) -> tuple[ResourceChange, ...]:
-        """Changes without the resources that stay the same."""
+        """Changes, without resources that stay the same."""
         return tuple(c for c in self.changes if c.operation not in {StepOp.SAME, StepOp.READ})
 
     def by_name(self) -> Self:
-        """Return the same changes by the names of resources: engines make them in another order each time."""
+        """Return the same changes sorted by resource name, as engines make them in varying order."""
         return replace(self, changes=tuple(sorted(self.changes, key=lambda c: (c.name, c.type, c.operation))))
 
 
@@ -94,11 +94,11 @@ _OTHER_STEPS = {
     "refresh": StepOp.SAME,
     "remove-pending-replace": StepOp.SAME,
 }
-"""Steps of Pulumi's engine that are named otherwise here."""
+"""Steps that Pulumi's engine names differently."""
 
 
 def previewed(stack: str | None, *words: str) -> tuple[StackChanges, list[Failure]]:
-    """Return the preview of a stack by the Pulumi CLI, and the failures that end it.
+    """Return the changes and failures of a stack's preview by the Pulumi CLI.
 
     Args:
         stack: Name of the stack. Default: the one that is selected.

@@ -15,7 +15,7 @@ from soperator_pulumi.slurm.models import Job, Node, Snapshot
 EXIT_FOUND = 1
 
 _MOST_ROWS = 15
-"""Reasons that fit on a screen with the rest."""
+"""Reasons that fit on one screen with the other lines."""
 
 _MOST_JOBS = 5
 
@@ -100,7 +100,7 @@ def _table(title: str, counts: Counter[str]) -> Iterator[str]:
 
 
 def _by_reason(nodes: list[Node]) -> Iterator[tuple[list[str], str]]:
-    """Yield the nodes that take no job by their reason, failed checks first."""
+    """Yield the nodes that accept no job, by reason, failed checks first."""
     found: dict[str, list[Node]] = {}
     for node in nodes:
         if node.drained or is_down(node):
@@ -110,7 +110,7 @@ def _by_reason(nodes: list[Node]) -> Iterator[tuple[list[str], str]]:
 
 
 def _by_finding(nodes: list[Node]) -> list[tuple[str, list[str]]]:
-    """Return the checks that fail and drain nothing, by name, with their nodes."""
+    """Return the failed checks that drain nothing, by name, with their nodes."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         for check in node.findings:
@@ -119,7 +119,7 @@ def _by_finding(nodes: list[Node]) -> list[tuple[str, list[str]]]:
 
 
 def _condition(node: Node) -> str:
-    """Return the word for a node that matters first."""
+    """Return the most important word about a node's state."""
     if node.drained:
         return "drained" if not node.busy_state else "draining"
     return "down" if is_down(node) else min(node.state & {"IDLE", "MIXED", "ALLOCATED"}).lower()

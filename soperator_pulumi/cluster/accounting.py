@@ -48,21 +48,21 @@ SLURMDBD_SECRET = "slurmdbd-config"  # noqa: S105 the name of a Secret
 _FILES = "/etc/slurmdbd"
 
 _CONNECTIONS = "80"
-"""Connections to slurmdbd, which has a hundred threads, one for a connection (MAX_THREAD_COUNT in
-src/common/persist_conn.c), and accepts no further one. The rest is for those that end with the answer to a request."""
+"""Most connections to slurmdbd. It has a hundred threads, one per connection (MAX_THREAD_COUNT in
+src/common/persist_conn.c), and accepts no further one. The rest is for short requests."""
 
 
 class Accounting(pulumi.ComponentResource):
-    """slurmdbd: one pod, `accounting-0`. Jobs start and run while it is replaced, and their records arrive later."""
+    """slurmdbd: one pod, `accounting-0`. Jobs start and run while it is replaced; their records arrive later."""
 
     database: Database | None
-    """The cluster's own MariaDB. None with another database."""
+    """The cluster's own MariaDB; None if another database is used."""
 
     accounts: tuple[DatabaseAccount, ...]
-    """Passwords that the cluster's own MariaDB accepts, before slurmdbd changes to another one and after."""
+    """Passwords that the cluster's own MariaDB accepts, before and after slurmdbd changes to another one."""
 
     dumps: AccountingDumps | None
-    """Dumps of the cluster's own MariaDB. None without `accounting.dump`."""
+    """Dumps of the cluster's own MariaDB; None without `accounting.dump`."""
 
     secrets: tuple[Secret, ...]
     """Secrets with generated passwords."""
@@ -80,7 +80,7 @@ class Accounting(pulumi.ComponentResource):
     """The cluster, the accounts and the users of the spec in the database."""
 
     disruption_budget: PodDisruptionBudget
-    """Refusal of every eviction."""
+    """Refuses every eviction."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ def _recorded_users(spec: ClusterSpec, accounting: AccountingSpec) -> dict[str, 
 
 
 def _slurmdbd_conf(spec: ClusterSpec, accounting: AccountingSpec, password: pulumi.Output[str]) -> pulumi.Output[str]:
-    """Return slurmdbd.conf, once the host of a database elsewhere is known as well."""
+    """Return slurmdbd.conf. It waits for the host of an external database."""
     external = accounting.database.external
     rendered = partial(
         slurmdbd_conf, rest=spec.rest, wckeys=tracks_wckeys(spec), communication=communication_lines(spec)
@@ -265,7 +265,7 @@ def _role(parts: Parts, accounting: AccountingSpec) -> Role:
 
 
 def _adder(spec: ClusterSpec, accounting: AccountingSpec) -> tuple[ContainerArgs, list[Mount]]:
-    """Return the sidecar that gives users of the jail without an association one with the default account."""
+    """Return the sidecar that gives jail users without an association one with the default account."""
     own = [
         munge_socket(),
         merged_users(),

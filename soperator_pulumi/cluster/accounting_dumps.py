@@ -1,4 +1,4 @@
-"""Dumps of the accounting database: the CronJob that writes them, and the claim with them."""
+"""Dumps of the accounting database: the CronJob that writes them, and their claim."""
 
 import pulumi
 from pulumi_kubernetes.batch.v1 import CronJob, CronJobSpecArgs, JobSpecArgs, JobTemplateSpecArgs
@@ -19,7 +19,7 @@ _ATTEMPTS = 2
 """Attempts after the first: a rotated password is accepted moments after the Secret has it."""
 
 _DEADLINE_SECONDS = 3600
-"""Time after its schedule in which a dump may still start."""
+"""Time after the scheduled start within which a dump may still start."""
 
 _PREPARE = f"""\
 if [ "$(stat -c %u {layout.DUMPS_DIR})" != {layout.MYSQL_UID} ]; then
@@ -33,7 +33,7 @@ class AccountingDumps(pulumi.ComponentResource):
     """Dumps of the cluster's own MariaDB. `soperator dumps` lists, makes and restores them."""
 
     claim: Claim
-    """ReadWriteOnce: the dumps."""
+    """The claim with the dumps (ReadWriteOnce)."""
 
     cron_job: CronJob
     """The CronJob `accounting-dump`."""

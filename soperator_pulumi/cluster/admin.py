@@ -19,11 +19,11 @@ ADMIN = "admin"
 """Name of the StatefulSet and of its container, and component label of its pod."""
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP", "SETGID", "SETUID", "KILL")
-"""Needs of packages and useradd: files of any owner and mode, and becoming the users of installers."""
+"""Capabilities for packages and useradd: handle files of any owner and mode, and become the users of installers."""
 
 TREE_DIRECTORIES = ("etc", "opt", "root", "srv", "usr", "var")
-"""Directories of the tree, mounted at the same paths: the image has none of them. The pod's root is writable for the
-links that most distributions have (`/bin`, `/lib`)."""
+"""Directories of the tree that are mounted at the same paths, as the image lacks them. The pod's root is writable for
+the links that most distributions have (`/bin`, `/lib`)."""
 
 _TEMPORARY_SIZE = "64Gi"
 """Size of /tmp: several times what the largest installers unpack there, some 10 GiB for CUDA's."""
@@ -32,7 +32,7 @@ _RESOURCES = PodResources(requests=ResourceAmounts(cpu="50m", memory="128Mi"), l
 
 
 class AdminShell(pulumi.ComponentResource):
-    """A pod, `admin-0`, whose root filesystem is the active tree, read-write, for the time of a session."""
+    """A pod, `admin-0`, with the active tree as its writable root filesystem, for the time of a session."""
 
     stateful_set: StatefulSet
     """The StatefulSet `admin`, without replicas unless `jail.admin_shell` is true. `make admin` scales it for a

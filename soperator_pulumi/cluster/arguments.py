@@ -1,4 +1,4 @@
-"""Arguments of SlurmCluster: their types, and the spec and the access that they describe."""
+"""Arguments of SlurmCluster: their types, and how they become a spec and an access."""
 
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
@@ -21,7 +21,7 @@ REMOTE_PROGRAM: ContextVar[object | None] = ContextVar("remote_program", default
 """Program in another language, for which a plugin creates components."""
 
 _names: WeakKeyDictionary[object, dict[str, str]] = WeakKeyDictionary()
-"""Component of each cluster's name, by the stack or the remote program that runs."""
+"""Components by cluster name, for the running stack or remote program."""
 
 
 @runtime_checkable
@@ -29,22 +29,22 @@ class Provides(Protocol):
     """A component that offers names of resources and classes, such as `Platform`."""
 
     provided: ProvidedSpec
-    """Offers."""
+    """Names that the component offers."""
 
     access: KubernetesAccess
     """Access to its Kubernetes."""
 
 
 class SlurmClusterArgs(ClusterArgs, AccessArgs, total=False):
-    """Description of the cluster, and the Kubernetes that it goes to. Default of `name`: the component's."""
+    """Description of the cluster, and its Kubernetes. Default of `name`: the component's."""
 
     platform: Provides | ProvidedArgs
-    """Platform that the cluster stands on: the component, after which the cluster is created and before which it is
-    destroyed, or the offers of another stack's. They are defaults of the node sets and of the jail's volume."""
+    """Platform of the cluster: its component, after which the cluster is created and before which it is destroyed, or
+    the outputs of another stack's platform. They are defaults of the node sets and of the jail's volume."""
 
 
 def platform_of(args: object, kwargs: Mapping[str, Any]) -> pulumi.Resource | None:
-    """Return the component of the platform that a cluster is given, before which it must not be created."""
+    """Return the platform component of a cluster, which must be created first."""
     given = kwargs.get("platform", args.get("platform") if isinstance(args, Mapping) else None)
     return given if isinstance(given, pulumi.Resource) else None
 
@@ -83,7 +83,7 @@ def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple
 
 
 def _elsewhere(own: KubernetesAccess, of_platform: KubernetesAccess) -> Iterator[Problem]:
-    """Yield the settings by which a cluster would go to another Kubernetes than its platform."""
+    """Yield the settings that would put a cluster into another Kubernetes than its platform."""
     for name, ours, theirs in (
         ("kubeconfig", own.kubeconfig, of_platform.kubeconfig),
         ("context", own.context, of_platform.context),
@@ -96,15 +96,15 @@ def _elsewhere(own: KubernetesAccess, of_platform: KubernetesAccess) -> Iterator
 
 
 def where_of(component: str) -> str:
-    """Return the name of a component's spec in messages: its key, where a stack describes several clusters."""
+    """Return the name of a component's spec in messages: its key, if a stack describes several clusters."""
     several = pulumi.Config("soperator").get("clusters") is not None
     return f"{WHERE}s.{component}" if several else WHERE
 
 
 def reserve_name(cluster: str, component: str) -> None:
-    """Reserve a cluster's name for a component, in the program that runs.
+    """Reserve a cluster's name for a component in the running program.
 
-    SOPERATOR_CONTROLLER_LOST and SOPERATOR_DRAIN would act on both of two clusters of one name.
+    SOPERATOR_CONTROLLER_LOST and SOPERATOR_DRAIN would act on both clusters if two had the same name.
 
     Raises:
         InvalidClusterError: another component has the name.
@@ -127,5 +127,5 @@ def reserve_name(cluster: str, component: str) -> None:
 
 
 def refusal(component: str, *problems: Problem) -> InvalidClusterError:
-    """Return the error for arguments of a component."""
+    """Return an error about a component's arguments."""
     return InvalidClusterError(f"SlurmCluster {component!r}", problems)

@@ -1,4 +1,4 @@
-"""The cluster's ConfigMaps: their files, their readers, and the reload after a change of each."""
+"""The cluster's ConfigMaps: their files, their readers, and the reload after a change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ class ConfigMaps:
     users: ConfigFiles
     """passwd, group and shadow of the spec's users."""
     ssh_keys: ConfigFiles
-    """Public keys, a file a user."""
+    """Public keys, one file per user."""
     sshd: ConfigFiles
     """sshd_config."""
     health: ConfigFiles
-    """Settings of the quick checks, a file a node set, of the hooks of jobs, and of containers in jobs."""
+    """Settings of the quick checks, one file per node set, of job hooks, and of containers in jobs."""
 
     @property
     def resources(self) -> tuple[ConfigFiles, ...]:
-        """All of them."""
+        """All ConfigMaps."""
         return (self.slurm, self.users, self.ssh_keys, self.sshd, self.health)
 
 
@@ -52,7 +52,7 @@ def create_users(name: str, scope: Scope, spec: ClusterSpec) -> ConfigFiles:
 
 
 def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: ConfigFiles) -> ConfigMaps:
-    """Create the ConfigMaps besides that of the users."""
+    """Create all other ConfigMaps."""
     slurmctld = Reader(component="controller", container="slurmctld")
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")

@@ -1,4 +1,4 @@
-"""Images of containers that are filled beforehand for everybody: a Job that fills their store on the jail's volume."""
+"""Shared container images: a Job that fills their store on the jail's volume."""
 
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job, JobSpecArgs
@@ -15,24 +15,24 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.spec.job_containers import ContainersSpec
 
 CONTAINER_IMAGES = "container-images"
-"""Component of the pod, and name of the Job."""
+"""Component label of the pod, and name of the Job."""
 
 _CREDENTIALS = "/run/credentials"
 _ATTEMPTS = 3
-"""Attempts after the first, within a minute of growing pauses."""
+"""Retries, within a minute with growing pauses."""
 
 
 class ContainerImages(pulumi.ComponentResource):
-    """The Job that fills the store of images for everybody, and removes from it what the spec has no longer.
+    """The Job that fills the store of shared images, and removes images that are no longer in the spec.
 
-    The Job is recreated when the list changes, or the image of the workers: it looks all tags up again.
+    The Job is recreated when the list or the workers' image changes. It then resolves all tags again.
     """
 
     job: Job
-    """Filling of the store. Pulumi does not wait for its end; `published` does."""
+    """The Job that fills the store. Pulumi does not wait for its end; `published` does."""
 
     published: ImagesPublished
-    """Wait until all images are there, with progress, and with the reason of a failure."""
+    """Waits until all images are in the store, with progress, and reports the reason of a failure."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ContainerImages(pulumi.ComponentResource):
 
 
 def create_container_images(name: str, scope: Scope, parts: Parts) -> ContainerImages | None:
-    """Create the Job if jobs may have containers, also without images: it removes those of a former spec."""
+    """Create the Job if jobs may have containers. Without images, it removes those of a former spec."""
     containers = parts.spec.containers
     if containers is None:
         return None
@@ -83,7 +83,7 @@ def create_container_images(name: str, scope: Scope, parts: Parts) -> ContainerI
 
 
 def published_images(parts: Parts) -> list[Mount]:
-    """Return the read-only mount of the store, also before it has an image: the first one recreates no pod."""
+    """Return the read-only mount of the store. It exists even without images: the first one recreates no pod."""
     if parts.spec.containers is None:
         return []
     return [_store(parts, read_only=True)]

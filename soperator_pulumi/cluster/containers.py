@@ -28,14 +28,14 @@ from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 MUNGE_UID = 64031
 
 INIT = ["/usr/bin/tini", "-g", "--"]
-"""First process of every container. As first process, slurmd would leave one zombie slurmstepd per step."""
+"""First process of every container. If slurmd were first, it would leave a zombie slurmstepd for every step."""
 
 LAST_WORDS = "/run/termination-log"
-"""Termination message of containers whose devices jobs or sessions see. The default is among the devices, where
-everybody could fill the machine's disk."""
+"""File for the termination message of containers whose devices jobs or sessions see. Kubernetes' default is among the
+devices, where any user could fill the machine's disk."""
 
 JWT_SECRET_DIR = "/etc/jwt-secret"  # noqa: S105 a directory
-"""Directory with the key that signs tokens as Kubernetes mounts it, in a mode that Slurm refuses."""
+"""Directory where Kubernetes mounts the key that signs tokens, in a mode that Slurm refuses."""
 
 _SMALL = ResourceAmounts(cpu="100m", memory="64Mi")
 _GUARANTEED = PodResources(requests=_SMALL, limits=_SMALL)
@@ -49,13 +49,13 @@ HEALTH_CONFIG_MAP = "health"
 """ConfigMap with the settings of the quick checks."""
 
 MERGED_SUMS = f"{layout.USER_FILES}/declared.sha256"
-"""Sums of the declared files that the sidecar has merged: its last file."""
+"""Checksums of the declared files that the sidecar has merged, written last."""
 
 _READ_USERS = ("DAC_READ_SEARCH",)
-"""For shadow, which has the mode 0000 in some distributions."""
+"""Capability to read shadow, which has the mode 0000 in some distributions."""
 
 _WRITE_USERS = ("CHOWN", "DAC_OVERRIDE")
-"""For files of a tree, which may have any group and mode."""
+"""Capabilities to write files of a tree, which may have any group and mode."""
 
 _ARE_MERGED = f"import os, sys; sys.exit(not os.path.exists({MERGED_SUMS!r}))"
 
@@ -143,7 +143,7 @@ def requirements(resources: PodResources, devices: Mapping[str, str] | None = No
 
 
 def asks(*command: str, period: int, failures: int, timeout: int = 5) -> ProbeArgs:
-    """Return a probe that runs a command every `period` seconds. Connections would fill slurmd's log with errors.
+    """Return a probe that runs a command every `period` seconds. A TCP probe would fill slurmd's log with errors.
 
     A command costs 60 ms of a processor and three or four programs (the runtime, its init, the command; measured with
     containerd 2.1 and runc): rarely, or not at all, on a node with jobs.
@@ -193,7 +193,7 @@ def script_of_image(setting: str, name: str) -> list[str]:
 
 
 def munge_socket() -> Mount:
-    """Mount munged's socket, read-only: connecting needs no more."""
+    """Return the read-only mount of munged's socket, which is enough to connect."""
     return mounts.memory("munge-run", "/run/munge", "1Mi", read_only=True)
 
 
@@ -202,7 +202,7 @@ def munged(
 ) -> tuple[ContainerArgs, list[Mount]]:
     """Return the sidecar that runs munged, and its mounts. It starts before the daemon and stops after it.
 
-    munged refuses the symbolic links of a Secret's volume, so the sidecar copies the key into memory of its own.
+    munged refuses the symbolic links in a Secret's volume, so the sidecar copies the key into its own memory.
 
     Args:
         spec: The cluster.
@@ -233,7 +233,7 @@ def munged(
 
 
 def give_modes(open_directories: Sequence[Mount], own_directories: Sequence[Mount]) -> str:
-    """Return the script of `prepare`: the mode of /tmp for open directories, 0755 for a daemon's own."""
+    """Return the script of `prepare`: the mode of /tmp for shared directories, 0755 for a daemon's own."""
     modes = {"1777": open_directories, "0755": own_directories}
     return "".join(
         f"chmod {mode} {' '.join(place.path for place in places)}\n" for mode, places in modes.items() if places
@@ -249,10 +249,10 @@ def prepare(
     capabilities: Sequence[str] = (),
     guaranteed: bool = False,
 ) -> ContainerArgs:
-    """Return an init container that gives directories their owner and mode before the daemon starts.
+    """Return an init container that sets the owner and mode of directories before the daemon starts.
 
-    In empty directories of Kubernetes, 0777 without the sticky bit, each user could replace the files of others. The
-    script runs as their owner, root, and needs no capability for their mode.
+    Empty directories of Kubernetes have the mode 0777 without the sticky bit, so that users could replace the files of
+    others. The script runs as root, their owner, and needs no capability for the mode.
     """
     return ContainerArgs(
         name="prepare",
@@ -266,14 +266,14 @@ def prepare(
 
 
 def jwt_key(keys: Keys, mode: int = 0o400) -> list[Mount]:
-    """Mount the key that signs tokens, for root; none without the REST API."""
+    """Return the mount of the key that signs tokens, for root; none without the REST API."""
     if keys.jwt is None:
         return []
     return [mounts.secret_file("jwt-secret", keys.jwt, JWT_SECRET_DIR, layout.JWT_KEY, mode)]
 
 
 def key_version(spec: ClusterSpec) -> dict[str, str]:
-    """Return the annotation of pods that read the key which signs tokens: they are replaced for another key."""
+    """Return an annotation for pods that read the signing key, so that another key replaces the pods."""
     if spec.rest is None:
         return {}
     origin = "generated-" if spec.secrets.jwt_key is None else ""
@@ -281,14 +281,14 @@ def key_version(spec: ClusterSpec) -> dict[str, str]:
 
 
 def merged_users() -> Mount:
-    """Mount the merged files of users in a daemon's container."""
+    """Return the mounts of the merged user files for a daemon's container."""
     return mounts.memory("extrausers", layout.USER_FILES, "16Mi", read_only=True)
 
 
 def users_sidecar(
     spec: ClusterSpec, jail: pulumi.Input[str], *, writes_tree: bool = False
 ) -> tuple[ContainerArgs, list[Mount]]:
-    """Return the sidecar that merges the spec's users with those added inside the jail, and its mounts.
+    """Return the sidecar that merges the spec's users with those added in the jail, and its mounts.
 
     Args:
         spec: The cluster.

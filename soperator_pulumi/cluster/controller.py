@@ -56,16 +56,16 @@ no token, until the pod has the cluster's."""
 
 
 class Controller(pulumi.ComponentResource):
-    """slurmctld: one pod, `controller-0`, that holds the queue. Jobs keep running while it is replaced."""
+    """slurmctld: one pod, `controller-0`, which holds the queue. Jobs keep running while it is replaced."""
 
     stateful_set: StatefulSet
     """The StatefulSet `controller`, of one replica."""
 
     ready: PodsReady
-    """Wait until slurmctld answers, with the reason if it does not."""
+    """Waits until slurmctld answers, and reports the reason if it does not."""
 
     disruption_budget: PodDisruptionBudget
-    """Refusal of every eviction."""
+    """Refuses every eviction."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Daemons of a cluster: the StatefulSet of their pods, the wait until these answer, and the refusal of evictions."""
+"""Daemons of a cluster: the StatefulSet, the wait until its pods answer, and the refusal of evictions."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -21,7 +21,7 @@ class Daemon(NamedTuple):
 
     stateful_set: StatefulSet
     ready: PodsReady
-    """Wait until the daemon answers in all pods, with the reason if it does not."""
+    """Waits until the daemon answers in all pods, and reports the reason if it does not."""
 
 
 def create_daemon(
@@ -79,7 +79,7 @@ def create_daemon(
 def create_disruption_budget(
     name: str, scope: Scope, component: str, node_set: str | None = None, *, max_unavailable: int = 0
 ) -> PodDisruptionBudget:
-    """Create the PodDisruptionBudget of these pods, which by default refuses every eviction, as one ignores jobs.
+    """Create the PodDisruptionBudget of these pods. By default it refuses every eviction, as evictions ignore jobs.
 
     `kubectl drain` of a machine then waits until its Slurm nodes are drained and their pods deleted. Deleting the
     controller's pod costs no job.

@@ -27,7 +27,7 @@ from soperator_pulumi.spec.accounting import OwnDatabaseSpec
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 DATABASE = "database"
-"""Component, StatefulSet, Service and claim of MariaDB."""
+"""Component label, StatefulSet, Service and claim of MariaDB."""
 
 _DATA_IN_VOLUME = "mariadb"
 _GRACE_SECONDS = 300  # MariaDB writes its changed pages on SIGTERM; killed, it recovers
@@ -42,22 +42,22 @@ chown {layout.MYSQL_UID}:{layout.MYSQL_UID} /run/mysqld
 
 
 class Database(pulumi.ComponentResource):
-    """MariaDB: one pod, `database-0`. Jobs start and run while it is replaced, and their records arrive later."""
+    """MariaDB: one pod, `database-0`. Jobs start and run while it is replaced; their records arrive later."""
 
     claim: Claim
-    """ReadWriteOnce: the data."""
+    """The claim with the data (ReadWriteOnce)."""
 
     service: Service
-    """The address of MariaDB, for slurmdbd alone."""
+    """The address of MariaDB, for slurmdbd only."""
 
     stateful_set: StatefulSet
     """The StatefulSet `database`, of one replica."""
 
     ready: PodsReady
-    """Wait until MariaDB answers."""
+    """Waits until MariaDB answers."""
 
     disruption_budget: PodDisruptionBudget
-    """Refusal of every eviction."""
+    """Refuses every eviction."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Database(pulumi.ComponentResource):
 def create_account(
     name: str, scope: Scope, password: pulumi.Output[str], *, config_secret: str, accepts_former: bool
 ) -> DatabaseAccount:
-    """Have slurmdbd's user accept the password: together with the former one, or alone once slurmdbd.conf has it."""
+    """Make the database accept the password, in addition to the former one, or alone after slurmdbd.conf has it."""
     return DatabaseAccount(
         name,
         cluster=scope.connection(),

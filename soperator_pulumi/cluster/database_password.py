@@ -1,4 +1,4 @@
-"""Password of slurmdbd's user of the database: generated, or in a Secret of the user."""
+"""Password of slurmdbd's database user: generated, or from a Secret of the user."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ from soperator_pulumi.spec.accounting import GENERATED_PASSWORD, AccountingSpec
 from soperator_pulumi.spec.accounting_database import DatabasePassword
 
 GENERATED = SecretFile(GENERATED_PASSWORD, "password")
-"""File of a generated password."""
+"""Key of a generated password in its Secret."""
 
 PASSWORD_LENGTH = 32
 
 
 class UnfitPasswordError(SpecError, pulumi.RunError):
-    """Unusable password in a Secret of the user. Pulumi prints neither the password nor a traceback."""
+    """A user's Secret has no usable password. Pulumi prints neither the password nor a traceback."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Password:
     value: pulumi.Output[str]
     file: SecretFile
     created: tuple[Secret, ...]
-    """The Secret with a generated password. Empty for one of the user."""
+    """The Secret with a generated password; empty if the user provides one."""
 
 
 def create_password(name: str, scope: Scope, accounting: AccountingSpec) -> Password:

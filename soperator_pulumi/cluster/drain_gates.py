@@ -1,4 +1,4 @@
-"""Drains before the cluster loses more than some nodes of a set: a whole node set, or all of them."""
+"""Drains before a deployment removes a whole node set, or all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 def create_removed_node_sets(name: str, scope: Scope, spec: ClusterSpec) -> RemovedNodeSets:
     """Create the drain of node sets that left the spec.
 
-    It precedes Slurm's files: these lose the node set's partition long before Pulumi deletes anything.
+    It comes before Slurm's files, which lose the node set's partition long before Pulumi deletes anything.
     """
     return RemovedNodeSets(
         f"{name}-removed-node-sets",

@@ -1,4 +1,4 @@
-"""Rights of the exporter in Kubernetes: events in the cluster's own namespace, and conditions of machines."""
+"""Rights of the exporter in Kubernetes: to write events in the cluster's namespace, and conditions of machines."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.spec.metrics import MetricsSpec
 
 EXPORTER_ACCOUNT = "metrics-exporter"
-"""ServiceAccount, Role and RoleBinding."""
+"""Name of the ServiceAccount, Role and RoleBinding."""
 
 _API = "rbac.authorization.k8s.io"
 _TOKEN_SECONDS = 3600
@@ -46,12 +46,12 @@ class ExporterRights:
     """Rights in the cluster's namespace."""
     binding: RoleBinding
     cluster_role: ClusterRole | None
-    """Rights on machines. None without `metrics.node_conditions`."""
+    """Rights on machines; None without `metrics.node_conditions`."""
     cluster_binding: ClusterRoleBinding | None
 
     @property
     def bindings(self) -> list[RoleBinding | ClusterRoleBinding]:
-        """Return the bindings, which the pod comes after."""
+        """Return the bindings, which the pod depends on."""
         return [item for item in (self.binding, self.cluster_binding) if item is not None]
 
 
@@ -103,7 +103,7 @@ def _own_rules(metrics: MetricsSpec) -> list[PolicyRuleArgs]:
 
 
 def _machine_rules() -> list[PolicyRuleArgs]:
-    """Return the rights on machines: to find conditions that were left behind, and to write ours."""
+    """Return the rights on machines: to find leftover conditions, and to write those of this cluster."""
     return [
         PolicyRuleArgs(api_groups=[""], resources=["nodes"], verbs=["list"]),
         PolicyRuleArgs(api_groups=[""], resources=["nodes/status"], verbs=["patch"]),
@@ -111,7 +111,7 @@ def _machine_rules() -> list[PolicyRuleArgs]:
 
 
 def account_files() -> Mount:
-    """Mount token, authority and namespace in one container. The pod's others have no token."""
+    """Return the mount of token, authority and namespace for one container. Other containers have no token."""
     sources = [
         VolumeProjectionArgs(
             service_account_token=ServiceAccountTokenProjectionArgs(path="token", expiration_seconds=_TOKEN_SECONDS)

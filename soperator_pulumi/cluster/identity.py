@@ -18,7 +18,7 @@ from soperator_pulumi.spec.user_pods import UserPods
 
 
 def account_name(pods: UserPods, default: str) -> str | None:
-    """Return the name of the ServiceAccount of pods; None for the namespace's own."""
+    """Return the name of the pods' ServiceAccount; None for the namespace's own."""
     account = pods.service_account
     return None if account is None else account.name or default
 
@@ -26,7 +26,7 @@ def account_name(pods: UserPods, default: str) -> str | None:
 def create_service_account(
     name: str, scope: Scope, component: str, pods: UserPods, node_set: str | None = None
 ) -> list[ServiceAccount]:
-    """Create the ServiceAccount of pods, without rights, and return it; an empty list if the spec creates none.
+    """Create the pods' ServiceAccount, without rights, and return it; an empty list if the spec creates none.
 
     Args:
         name: Prefix of the resource's name.
@@ -50,7 +50,7 @@ def create_service_account(
 
 
 def job_token(node_set: NodeSetSpec) -> list[Mount]:
-    """Mount the token among the files of jobs, readable for all; nothing unless the spec asks for it.
+    """Return the mount of the token for jobs, readable by all users; none unless the spec asks for it.
 
     The kubelet replaces the file before the token expires.
     """

@@ -1,4 +1,4 @@
-"""The jail: the root filesystem that all jobs and sessions share, as trees in one claim, of which one is active."""
+"""The jail: the root filesystem that all jobs and sessions share. A claim holds its trees, one of which is active."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,13 @@ class Jail(pulumi.ComponentResource):
     """
 
     claim: Claim
-    """ReadWriteMany: the trees, and outside of them the homes and other shared files."""
+    """The claim with the trees, the homes and other shared files (ReadWriteMany)."""
 
     job: Job
-    """Filling of the tree. Pulumi does not wait for its end; `populated` does."""
+    """The Job that fills the tree. Pulumi does not wait for its end; `populated` does."""
 
     populated: TreePopulated
-    """Wait until the tree is whole, with progress, and with the reason of a failure."""
+    """Waits until the tree is complete, with progress, and reports the reason of a failure."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Pods that work on the jail's trees: the Job that fills a tree, and pods that switch trees and remove old ones.
 
-All run the image jail_tools, which brings its own interpreter. To copy an image, the Job's container is that image, as
-the container runtime unpacked it from any registry, and an init container installs our interpreter in it. A tarball is
-streamed.
+All run the image jail_tools, which has its own interpreter. To copy an image, the Job's container runs that image,
+unpacked by the container runtime from any registry, and an init container installs the interpreter of jail_tools in it.
+A tarball is streamed.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from soperator_pulumi.spec.jail import TarballSource
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 POPULATE = "jail-populate"
-"""Component label of pods that fill a tree. With the tree's id, name of the Job."""
+"""Component label of pods that fill a tree. The Job's name is the label with the tree's id."""
 
 SWITCH = "jail-switch"
 """Component label of pods that switch trees and remove old ones."""
@@ -44,10 +44,10 @@ SWITCH = "jail-switch"
 _CONTAINER = "populate"
 
 _REFUSED = 78
-"""Exit code of failures that another attempt cannot fix (EX_CONFIG of sysexits.h)."""
+"""Exit code of failures that a retry cannot cure (EX_CONFIG of sysexits.h)."""
 
 _ATTEMPTS = 6
-"""Attempts after the first, within ten minutes of growing pauses: long enough for a file server's restart."""
+"""Retries, within ten minutes with growing pauses: long enough for a file server's restart."""
 
 _SWITCHING = PodResources(requests=ResourceAmounts(cpu="100m", memory="128Mi"), limits=ResourceAmounts(memory="1Gi"))
 """Resources of a switch, which holds the names of a tree's files, a few hundred thousand, in memory."""
@@ -58,7 +58,7 @@ _COPY = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
 
 
 def populate_job(scope: Scope, spec: ClusterSpec, claim: Claim) -> JobSpecArgs:
-    """Return the Job that fills the tree of `spec.jail.source`. Each attempt continues the last one."""
+    """Return the Job that fills the tree of `spec.jail.source`. A retry continues the last attempt."""
     main, before, places = _containers(spec, claim)
     refused = PodFailurePolicyOnExitCodesRequirementArgs(container_name=_CONTAINER, operator="In", values=[_REFUSED])
     final = PodFailurePolicyRuleArgs(action="FailJob", on_exit_codes=refused)
@@ -78,7 +78,7 @@ def filling_job(
     rules: Sequence[PodFailurePolicyRuleArgs] = (),
     init_containers: Sequence[ContainerArgs] = (),
 ) -> JobSpecArgs:
-    """Return a Job that fills the jail's volume, placed as `spec.jail.populate` says.
+    """Return a Job that fills the jail's volume, placed by `spec.jail.populate`.
 
     Args:
         scope: Scope of the cluster's children.
@@ -174,7 +174,7 @@ def _task(
     image: pulumi.Input[str] | None = None,
     env: Sequence[EnvVarArgs] = (),
 ) -> ContainerArgs:
-    """Return a container that runs one command to its end, and reports the reason of a failure in its last lines.
+    """Return a container that runs one command, and reports a failure's reason in its last lines.
 
     Args:
         spec: The cluster.

@@ -1,4 +1,4 @@
-"""Login nodes: sshd, all with the same host key, behind one Service.
+"""Login nodes: sshd behind one Service, with the same host key on all nodes.
 
 Sessions live in the jail. `jail-login` makes their view of the active tree, and gives up its rights to mount before it
 starts sshd: neither sshd nor a session can ever mount.
@@ -52,10 +52,11 @@ from soperator_pulumi.spec.login import SHORTEST_STOP_SECONDS, LoginSpec, Servic
 from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
-"""Needs of sshd, bisected: its unprivileged part and the jail (SYS_CHROOT), becoming the user, and terminals."""
+"""Capabilities of sshd, found by bisection: for its unprivileged part and the jail (SYS_CHROOT), the user, terminals.
+"""
 
 JAIL_CAPABILITIES = ("SYS_ADMIN", "SETPCAP")
-"""Needs of `jail-login` to make views of trees. It gives them up for good before it starts sshd."""
+"""Capabilities of `jail-login` to make views of trees. It gives them up for good before it starts sshd."""
 
 SSHD_FILES = "/etc/ssh-config"
 
@@ -66,7 +67,7 @@ class LoginNodes(pulumi.ComponentResource):
     """sshd in `login-<ordinal>` pods, from which users submit jobs."""
 
     endpoint: pulumi.Output[str]
-    """`host:port` of ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
+    """`host:port` for ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
     inside Kubernetes."""
 
     host_public_key: pulumi.Output[str]
@@ -79,7 +80,7 @@ class LoginNodes(pulumi.ComponentResource):
     """The StatefulSet `login`."""
 
     ready: PodsReady
-    """Wait until sshd answers in all pods, with the reason if it does not."""
+    """Waits until sshd answers in all pods, and reports the reason if it does not."""
 
     service: Service
     """The Service `login`."""
@@ -195,7 +196,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _apart(scope: Scope) -> AffinityArgs:
-    """Prefer a machine for each login pod, so that the loss of one machine leaves others to log in to."""
+    """Prefer a separate machine for every login pod, so that the loss of one machine leaves others to log in to."""
     term = PodAffinityTermArgs(
         label_selector=LabelSelectorArgs(match_labels=scope.selector("login")),
         topology_key="kubernetes.io/hostname",

@@ -1,4 +1,4 @@
-"""Long checks: a CronJob each, whose pod submits jobs to Slurm, and drains the nodes that fail."""
+"""Long checks: one CronJob per check, whose pod submits jobs to Slurm and drains failed nodes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,18 +25,18 @@ from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 HEALTH_CHECKS = "health-checks"
-"""Component of the pods, and name of the ConfigMap."""
+"""Component label of the pods, and name of the ConfigMap."""
 
 _RESOURCES = PodResources(requests=ResourceAmounts(cpu="20m", memory="32Mi"), limits=ResourceAmounts(memory="256Mi"))
 
 _STARTING_SECONDS = 600
-"""Time after its schedule in which a run may still start."""
+"""Time after the scheduled start within which a run may still start."""
 
 _ROUNDS = 12
-"""Jobs one after the other that a run has at most: a test of drained nodes, the groups, and a bisection."""
+"""Most jobs that a run has in a row: a test of drained nodes, the groups, and a bisection."""
 
 _MARGIN_SECONDS = 180.0
-"""Time beyond the time limit until slurmctld has ended a job and its output is seen."""
+"""Time beyond the time limit within which slurmctld has ended a job and its output is visible."""
 
 
 class HealthChecks(pulumi.ComponentResource):
@@ -65,7 +65,7 @@ class HealthChecks(pulumi.ComponentResource):
 
 
 def create_health_checks(name: str, scope: Scope, parts: Parts) -> HealthChecks | None:
-    """Create the CronJobs of the long checks, where the spec has any."""
+    """Create the CronJobs of the long checks, if the spec has any."""
     if not parts.spec.health.long_checks:
         return None
     return HealthChecks(f"{name}-health-checks", scope=scope, parts=parts, opts=scope.options())
@@ -133,7 +133,7 @@ def _template(scope: Scope, parts: Parts, check: LongCheck) -> PodTemplateSpecAr
 
 
 def long_check_reports(parts: Parts) -> list[Mount]:
-    """Return the mount of the reports alone, for who reads them; none without long checks."""
+    """Return the mount of the reports only; none without long checks."""
     if not enabled_checks(parts.spec):
         return []
     folder = f"{layout.HEALTH_USER}/reports"
@@ -149,7 +149,7 @@ def long_check_reports(parts: Parts) -> list[Mount]:
 
 
 def _homes(parts: Parts) -> list[Mount]:
-    """Return the mount of the homes, which may be on a volume of their own."""
+    """Return the mount of the homes, which may have their own volume."""
     homes = [mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL)]
     return [
         submount

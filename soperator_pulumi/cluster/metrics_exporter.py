@@ -1,4 +1,4 @@
-"""The exporter of Slurm's metrics, and the PodMonitor that leads Prometheus to it."""
+"""The exporter of Slurm's metrics, and the PodMonitor through which Prometheus finds it."""
 
 import hashlib
 
@@ -45,16 +45,16 @@ class MetricsExporter(pulumi.ComponentResource):
     """The slurm.conf of the client programs that the exporter runs."""
 
     rights: ExporterRights | None
-    """ServiceAccount with its rights. None without `metrics.events` and `metrics.node_conditions`."""
+    """ServiceAccount with its rights; None without `metrics.events` and `metrics.node_conditions`."""
 
     stateful_set: StatefulSet
     """The StatefulSet `metrics`, of one replica."""
 
     ready: PodsReady
-    """Wait until the exporter has had its first round."""
+    """Waits until the exporter has completed its first round."""
 
     pod_monitor: CustomResource | None
-    """The PodMonitor. None without `metrics.pod_monitor`."""
+    """The PodMonitor; None without `metrics.pod_monitor`."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class MetricsExporter(pulumi.ComponentResource):
 
 
 def create_metrics(name: str, scope: Scope, parts: Parts) -> MetricsExporter | None:
-    """Create the exporter, where the spec has `metrics`."""
+    """Create the exporter, if the spec has `metrics`."""
     metrics = parts.spec.metrics
     if metrics is None:
         return None
@@ -146,7 +146,7 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
 
 
 def _pod_monitor(name: str, scope: Scope, metrics: MetricsSpec) -> CustomResource:
-    """Create the PodMonitor. Fields are those of monitoring.coreos.com/v1 in Prometheus' operator 0.93."""
+    """Create the PodMonitor, with the fields of monitoring.coreos.com/v1 in Prometheus' operator 0.93."""
     endpoint = {
         "port": "metrics",
         "path": layout.METRICS_PATH,

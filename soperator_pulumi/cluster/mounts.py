@@ -1,9 +1,9 @@
-"""Volumes, their places in containers, submounts and temporary directories.
+"""Volumes, their mount paths in containers, submounts and temporary directories.
 
-/tmp and /dev/shm of a pod are in memory and of a size, so that filling them hurts nobody else. A directory on the
-machine's disk is no place for them: who fills it fills the machine, and with a `sizeLimit` the kubelet ends the pod,
-slurmd and all jobs with it. A file system in memory refuses to grow. Its content counts as memory of the job that wrote
-it where jobs are constrained, else of the pod. A submount at the same path replaces either directory.
+/tmp and /dev/shm of a pod are in memory and have a size limit, so that a full one harms nothing else. A directory on
+the machine's disk is unsuitable: a user could fill the machine, and with a `sizeLimit` the kubelet ends the pod, slurmd
+and all jobs with it. A file system in memory refuses to grow. Its content counts as memory of the job that wrote it if
+jobs are constrained, otherwise as memory of the pod. A submount at the same path replaces either directory.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class SecretFile:
 
 @dataclass(frozen=True)
 class Mount:
-    """A volume of a pod, and its place in one container."""
+    """A volume of a pod, and its mount in one container."""
 
     name: str
     source: VolumeArgs
@@ -60,7 +60,7 @@ class Mount:
     read_only: bool = False
     sub_path: str | None = None
     needs_mode: bool = False
-    """Open to everybody without the sticky bit, as Kubernetes makes it."""
+    """True for a directory that Kubernetes makes writable for all users without the sticky bit."""
 
     def in_container(self) -> VolumeMountArgs:
         """Return the mount of the container."""
@@ -73,7 +73,7 @@ class Mount:
 
 
 def config_files(name: str, path: str) -> Mount:
-    """Mount a ConfigMap as a directory, so that its changes reach the pod. With a `subPath` they would not."""
+    """Mount a ConfigMap as a directory, as changes would not reach a `subPath` in the pod."""
     source = ConfigMapVolumeSourceArgs(name=name)
     return Mount(name, VolumeArgs(name=name, config_map=source), path, read_only=True)
 
@@ -86,13 +86,13 @@ def secret_file(name: str, file: SecretFile, path: str, file_name: str, mode: in
 
 
 def secret_files(name: str, path: str, mode: int) -> Mount:
-    """Mount a Secret as a directory, so that its changes reach the pod, with the given mode of its files."""
+    """Mount a Secret as a directory, so that changes reach the pod, with the given mode for its files."""
     source = SecretVolumeSourceArgs(secret_name=name, default_mode=mode)
     return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
 
 
 def secret_files_as(name: str, secret: pulumi.Input[str], files: Mapping[str, str], path: str, mode: int) -> Mount:
-    """Mount files of a Secret, by their keys, under names of their own in the directory `path`."""
+    """Mount files of a Secret, given by key, under new names in the directory `path`."""
     items = [KeyToPathArgs(key=key, path=file_name) for key, file_name in files.items()]
     source = SecretVolumeSourceArgs(secret_name=secret, items=items, default_mode=mode)
     return Mount(name, VolumeArgs(name=name, secret=source), path, read_only=True)
@@ -112,7 +112,7 @@ def claim(
 
 
 def machine_directory(name: str, source: str, path: str, *, read_only: bool = False, kind: str = "Directory") -> Mount:
-    """Mount the directory `source` of the machine, an existing one unless `kind` is `DirectoryOrCreate`."""
+    """Mount the machine's directory `source`, which must exist unless `kind` is `DirectoryOrCreate`."""
     host_path = HostPathVolumeSourceArgs(path=source, type=kind)
     return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only)
 
@@ -132,7 +132,7 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
 def with_submounts(
     defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, node_set: str | None = None
 ) -> list[Mount]:
-    """Return the mounts of a role, or of one node set, with submounts in place of defaults at the same path."""
+    """Return the mounts of a role or a node set. Submounts replace defaults at the same path."""
     ours = [_mount(submount) for submount in submounts(spec, role, node_set)]
     replaced = {mount.path for mount in ours}
     return [*(mount for mount in defaults if mount.path not in replaced), *ours]
@@ -153,7 +153,7 @@ def _mount(submount: SubmountSpec) -> Mount:
 
 
 def temporary_directories(memory_mib: int, *, shared_memory: bool) -> list[Mount]:
-    """Return /tmp, and with `shared_memory` /dev/shm, of a pod of so much memory."""
+    """Return the mounts of /tmp and, with `shared_memory`, of /dev/shm for a pod with this memory."""
     found = [memory("tmp", layout.TEMPORARY_DIR, f"{max(1, memory_mib // _TEMPORARY_SHARE)}Mi")]
     if shared_memory:
         # The runtime's own is 64 MiB, too small for MPI between the tasks of a node.
@@ -173,9 +173,9 @@ def login_memory_mib(resources: PodResources) -> int:
 
 
 def spool_mib(node_set: NodeSetSpec) -> int:
-    """Return the size of slurmd's spool in MiB: 1 GiB, and the script of a job for every CPU twice.
+    """Return the size of slurmd's spool in MiB: 1 GiB, plus two job scripts for every CPU.
 
-    Root alone writes there: scripts, of 4 MiB at most (`slurm.max_script_kib`), of running and of suspended jobs
+    Only root writes there: scripts, of 4 MiB at most (`slurm.max_script_kib`), of running and of suspended jobs
     (`SlurmdSpoolDir` and `PreemptMode=SUSPEND` in slurm.conf(5)).
     """
     return _MIB_PER_GIB + 2 * 4 * node_set.cpus

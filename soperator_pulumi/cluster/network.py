@@ -72,12 +72,11 @@ from soperator_pulumi.spec.types.addresses import Ports
 
 
 class Rules(NamedTuple):
-    """Connections of a component's pods. All others are closed.
+    """Connections of a component's pods. All others are blocked.
 
     Attributes:
         ingress: To the pods.
         egress: From the pods; None leaves all open.
-
     """
 
     ingress: list[NetworkPolicyIngressRuleArgs]
@@ -173,7 +172,7 @@ def create_network_policies(
 
 
 def _policy(scope: Scope, component: str | None, rules: Rules) -> NetworkPolicySpecArgs:
-    """Return the policy of a component's pods, or of all pods of the cluster."""
+    """Return the policy for a component's pods, or for all pods of the cluster."""
     return NetworkPolicySpecArgs(
         pod_selector=LabelSelectorArgs(match_labels=scope.selector(component)),
         policy_types=["Ingress"] if rules.egress is None else ["Ingress", "Egress"],
@@ -183,7 +182,7 @@ def _policy(scope: Scope, component: str | None, rules: Rules) -> NetworkPolicyS
 
 
 def _to_database(scope: Scope, accounting: AccountingSpec) -> NetworkPolicyEgressRuleArgs:
-    """Return the rule from slurmdbd to its database. The addresses of a host elsewhere are not known."""
+    """Return the rule from slurmdbd to its database. The addresses of an external host are unknown."""
     if accounting.database.external is not None:
         return NetworkPolicyEgressRuleArgs(ports=[_tcp(accounting.database.external.port)])
     of_operator = NetworkPolicyPeerArgs(pod_selector=LabelSelectorArgs(match_labels=OPERATOR_PODS))
@@ -196,7 +195,7 @@ def _pods(scope: Scope, component: str) -> NetworkPolicyPeerArgs:
 
 
 def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> list[NetworkPolicyEgressRuleArgs]:
-    """Return the rule for egress of users' pods beyond the cluster's own; none where all of it is closed."""
+    """Return the egress rule for users' pods beyond the cluster itself; none if all of it is closed."""
     peers = [_without(block, api_servers) for block in egress.blocks(network.egress)]
     if Destination.CLUSTER in network.egress:
         # No pod selector: with one, some plugins count pods on the machines' own network, whose ports stay closed.
@@ -214,7 +213,7 @@ def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> 
 def _with_kubernetes(
     rules: list[NetworkPolicyEgressRuleArgs], api_servers: pulumi.Output[Sequence[str]]
 ) -> pulumi.Output[list[NetworkPolicyEgressRuleArgs]]:
-    """Add the addresses of the Kubernetes API to rules of egress."""
+    """Add the addresses of the Kubernetes API to egress rules."""
 
     def added(found: Sequence[str] | None) -> list[NetworkPolicyEgressRuleArgs]:
         peers = [_addresses(address) for address in found or ()]
@@ -251,7 +250,7 @@ def _from(peers: Sequence[NetworkPolicyPeerArgs], *ports: NetworkPolicyPortArgs)
 
 
 def _open_to(peers: Iterable[NetworkPolicyPeerArgs], port: int) -> list[NetworkPolicyIngressRuleArgs]:
-    """Return the rule that admits these peers; none without peers, as a rule without sources admits everybody."""
+    """Return a rule that admits these peers; none if there are no peers, as a rule without sources admits everyone."""
     found = [*peers]
     return [_from(found, _tcp(port))] if found else []
 

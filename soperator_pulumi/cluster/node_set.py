@@ -30,7 +30,7 @@ _ALL_AT_ONCE = "Parallel"
 
 
 class NodeSet(pulumi.ComponentResource):
-    """Worker pods of one kind, one StatefulSet whatever their number. Pod = Slurm node = `<name>-<ordinal>`.
+    """Worker pods of one kind in one StatefulSet. Pod = Slurm node = `<name>-<ordinal>`.
 
     The StatefulSet stands between resources that know of jobs: `drain` drains surplus nodes before it shrinks;
     `drain_gate` drains all nodes before it is deleted; `ready` waits for new nodes and recreates those whose pods
@@ -38,22 +38,22 @@ class NodeSet(pulumi.ComponentResource):
     """
 
     topology: ConfigMap | None
-    """Topology file of NCCL, where the spec has its text. A change reaches jobs without a new pod."""
+    """NCCL topology file, if the spec has its text. A change reaches jobs without a new pod."""
 
     drain: NodeDrain
-    """Drain of surplus nodes. Outputs the replicas that the StatefulSet may have."""
+    """Drain of surplus nodes. It outputs the replicas that the StatefulSet may have."""
 
     stateful_set: StatefulSet
     """The StatefulSet of the workers, named after the node set."""
 
     disruption_budget: PodDisruptionBudget
-    """Refusal of every eviction."""
+    """Refuses every eviction."""
 
     drain_gate: DrainGate
     """Drain of all nodes, before the StatefulSet is deleted."""
 
     ready: NodesReady
-    """Wait until the nodes have joined Slurm, with the reason for each missing one."""
+    """Waits until the nodes have joined Slurm, and reports why nodes are missing."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class NodeSet(pulumi.ComponentResource):
 
     @property
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
-        """Last children apart from `ready`, which fails if nodes never join."""
+        """Last children other than `ready`, which fails if nodes never join."""
         return self.drain_gate, self.disruption_budget
 
 
@@ -149,7 +149,7 @@ def _topology(name: str, scope: Scope, node_set: NodeSetSpec) -> ConfigMap | Non
 
 
 def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
-    """Return the fields whose change would replace the StatefulSet, and its pods with it, as text."""
+    """Return the fields, as text, whose change would replace the StatefulSet and its pods."""
     fixed = {
         "namespace": scope.namespace,
         "name": node_set.name,
@@ -161,12 +161,12 @@ def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
 
 
 def _template_text(spec: StatefulSetSpec) -> str:
-    """Return the pod template of a StatefulSet as JSON. It is what Pulumi registered, after all transforms."""
+    """Return the pod template of a StatefulSet as JSON, as Pulumi registered it after all transforms."""
     return json.dumps(_plain(spec.template), sort_keys=True)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of outputs
-    """Return a tree of outputs as dictionaries and lists: their own classes cannot be written as JSON."""
+    """Return outputs as plain dictionaries and lists, which JSON can represent."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in dict.items(value)}
     return [*map(_plain, value)] if isinstance(value, list) else value

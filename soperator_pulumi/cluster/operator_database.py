@@ -1,4 +1,4 @@
-"""A database by mariadb-operator: its resources MariaDB, Database, User and Grant.
+"""A database managed by mariadb-operator: the resources MariaDB, Database, User and Grant.
 
 Fields are those of k8s.mariadb.com/v1alpha1. `make soak` checks them by the definitions of release v0.38.1, the newest
 that the Go module proxy has. Nothing checks them by those of 26.6, which the platform installs. The operator names

@@ -8,7 +8,7 @@ from soperator_pulumi.errors import Problem
 
 
 def create_provider(name: str, scope: Scope) -> kubernetes.Provider | None:
-    """Create the provider of the children, or return None where the program's serves them.
+    """Create the provider of the children, or return None if the program's own provider serves them.
 
     Raises:
         InvalidClusterError: The program gives an explicit provider, and the component no kubeconfig.

@@ -1,4 +1,4 @@
-"""Pods: their common parts, and the template of Slurm's pods, with munged and the daemon."""
+"""Pods: common parts, and the template of Slurm's pods with munged and the daemon."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,28 +30,28 @@ from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.user_pods import UserPods
 
 NODES_SERVICE = "nodes"
-"""Headless Service by which Slurm's pods resolve each other's short names."""
+"""Headless Service through which Slurm's pods resolve each other's short names."""
 
 ROOTS_PORTS = SysctlArgs(name="net.ipv4.ip_unprivileged_port_start", value="1024")
-"""Ports below 1024 for root alone, as on any machine: a file server with AUTH_SYS takes a caller from such a port for
-root. Container runtimes open all ports to everybody. In Kubernetes' safe set of sysctls since 1.22."""
+"""Ports below 1024 are for root only, as on any machine: a file server with AUTH_SYS trusts callers from such ports as
+root. Container runtimes open all ports to all users. In Kubernetes' safe set of sysctls since 1.22."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Inputs of all components of one cluster, besides their scope."""
+    """Inputs that all components of one cluster share, in addition to their scope."""
 
     spec: ClusterSpec
     keys: Keys
     jail: Claim
-    """ReadWriteMany: the jail's trees, the homes and other shared files."""
+    """The claim with the jail's trees, the homes and other shared files (ReadWriteMany)."""
     state: Claim
-    """ReadWriteOnce: slurmctld's state."""
+    """The claim with slurmctld's state (ReadWriteOnce)."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """Parts of one role's pods."""
+    """Properties of one role's pods."""
 
     component: str
     """`controller`, `login` or `worker`."""
@@ -61,22 +61,21 @@ class Role:
     scheduling: Scheduled
     prepare: ContainerArgs | None = None
     sidecars: Sequence[ContainerArgs] = ()
-    """Native sidecars besides munged."""
+    """Native sidecars in addition to munged."""
     node_set: str | None = None
     guaranteed: bool = False
-    """Equal requests and limits in all containers."""
+    """True for equal requests and limits in all containers."""
     grace_seconds: int = 30
     """Seconds from SIGTERM to SIGKILL."""
     affinity: AffinityArgs | None = None
-    """Default where the spec has none."""
+    """Default affinity if the spec has none."""
     taints: Sequence[str] = ()
-    """Keys of further taints that the pods tolerate."""
+    """Keys of additional taints that the pods tolerate."""
     runtime_class: str | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Further annotations of the pods."""
+    """Additional annotations of the pods."""
     service_account: str | None = None
-    """Name of the ServiceAccount of the pods. None for that of the namespace. No token of the API is mounted for
-    either."""
+    """Name of the pods' ServiceAccount; None for the namespace's default. No API token is mounted in either case."""
 
 
 def pod_template(scope: Scope, parts: Parts, role: Role) -> PodTemplateSpecArgs:
@@ -184,5 +183,5 @@ def _tolerations(scheduling: Scheduled, taints: Sequence[str]) -> list[Toleratio
 
 
 def _affinity(scheduling: Scheduled) -> AffinityArgs | None:
-    """Return the spec's affinity, a manifest's mapping, which Pulumi takes in place of its own classes."""
+    """Return the spec's affinity as the mapping of a manifest, which Pulumi accepts in place of its classes."""
     return cast("AffinityArgs | None", scheduling.affinity)

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes that a spec refers to, for the check before anything is applied."""
+"""Kubernetes objects that a spec refers to, for the check before anything is applied."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,10 @@ Reference = dict[str, pulumi.Input[str]]
 
 
 def references(spec: ClusterSpec) -> list[Reference]:
-    """Return the objects that must exist, each with the path of its field in the spec.
+    """Return the objects that must exist, with the paths of their fields in the spec.
 
-    The platform creates or has checked those that it offers: a preview of both together does not find them yet.
+    Objects that the platform offers are left out. It creates or has checked them, and a preview of both does not find
+    them yet.
     """
     offered = _offered(spec.platform)
     every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_service_accounts(spec), *_custom_kinds(spec)]
@@ -122,7 +123,7 @@ def _service_accounts(spec: ClusterSpec) -> Iterator[Reference]:
 
 
 def _custom_kinds(spec: ClusterSpec) -> Iterator[Reference]:
-    """Yield the kinds of other projects' operators, unless the platform brings them."""
+    """Yield the kinds of other projects' operators, unless the platform installs them."""
     metrics, accounting_spec, platform = spec.metrics, spec.accounting, spec.platform
     if metrics is not None and not platform.kube_prometheus_stack:
         if metrics.pod_monitor:

@@ -1,7 +1,7 @@
-"""The REST API: slurmrestd, behind a proxy that keeps its limits and its certificate.
+"""The REST API: slurmrestd behind a proxy that handles limits and TLS.
 
-slurmrestd listens on a socket in memory that only the proxy of its pod sees. It runs as a user of its own, has neither
-the key that signs tokens nor munge, and passes each client's token on to slurmctld and slurmdbd, which check it.
+slurmrestd listens on a socket in memory that only the proxy of its pod sees. It runs as a separate user, has neither
+the key that signs tokens nor munge, and passes every client's token on to slurmctld and slurmdbd, which check it.
 """
 
 import hashlib
@@ -60,13 +60,13 @@ class RestApi(pulumi.ComponentResource):
     """The StatefulSet `rest`."""
 
     ready: PodsReady
-    """Wait until the API answers in all pods, with the reason if it does not."""
+    """Waits until the API answers in all pods, and reports the reason if it does not."""
 
     service: Service
     """The Service `rest`."""
 
     disruption_budget: PodDisruptionBudget
-    """Eviction of one pod at a time."""
+    """Allows the eviction of one pod at a time."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class RestApi(pulumi.ComponentResource):
 
 
 def create_rest(name: str, scope: Scope, parts: Parts) -> RestApi | None:
-    """Create slurmrestd, where the spec has `rest`."""
+    """Create slurmrestd, if the spec has `rest`."""
     if parts.spec.rest is None:
         return None
     return RestApi(f"{name}-rest", scope=scope, parts=parts, rest=parts.spec.rest, opts=scope.options())
@@ -179,7 +179,7 @@ def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerA
 
 
 def _certificate(rest: RestSpec) -> list[Mount]:
-    """Mount the certificate, with the key where haproxy looks for it: in the same folder, as `tls.crt.key`."""
+    """Mount the certificate, and its key next to it as `tls.crt.key`, as haproxy expects it."""
     if rest.tls is None:
         return []
     # 0444, as the proxy's container alone mounts it.

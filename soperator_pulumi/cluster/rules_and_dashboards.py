@@ -25,10 +25,10 @@ class RulesAndDashboards(pulumi.ComponentResource):
     """Alert rules and dashboards of a cluster. No pod depends on them."""
 
     rules: CustomResource | None
-    """The PrometheusRule `slurm-rules`. None without `metrics.alerts`."""
+    """The PrometheusRule `slurm-rules`; None without `metrics.alerts`."""
 
     dashboards: Mapping[str, ConfigMap]
-    """ConfigMaps with dashboards, by their names. Empty without `metrics.dashboards`."""
+    """ConfigMaps with dashboards, by name; empty without `metrics.dashboards`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RulesAndDashboards(pulumi.ComponentResource):
 
 
 def create_rules_and_dashboards(name: str, scope: Scope, metrics: MetricsSpec | None) -> RulesAndDashboards | None:
-    """Create what the spec wants of both; None where it wants neither."""
+    """Create the alert rules and dashboards that the spec wants; None if it wants neither."""
     if metrics is None or (metrics.alerts is None and not metrics.dashboards):
         return None
     return RulesAndDashboards(f"{name}-monitoring", scope=scope, metrics=metrics, opts=scope.options())
@@ -65,7 +65,7 @@ def _create_rules(name: str, scope: Scope, alerts: AlertsSpec) -> CustomResource
 
 
 def _create_dashboard(name: str, scope: Scope, dashboard: Dashboard) -> ConfigMap:
-    """Create one dashboard. Its file has the same name in each cluster's namespace, so that Grafana has it once."""
+    """Create one dashboard. Its file has the same name in every cluster's namespace, so that Grafana shows it once."""
     return ConfigMap(
         f"{name}-{dashboard.uid}",
         metadata=_metadata(scope, f"dashboard-{dashboard.uid}", grafana.LABELS, grafana.FOLDER),

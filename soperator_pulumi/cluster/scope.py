@@ -16,15 +16,16 @@ PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-"""Annotation of objects for which Pulumi does not wait. Each use names its reason."""
+"""Annotation of objects that Pulumi does not wait for. Comments give the reason for every use."""
 
 NOT_AWAITED = {**SKIP_AWAIT, "pulumi.com/deletionPropagationPolicy": "background"}
 """The same for StatefulSets and Jobs, for whose pods a resource of this package waits. Pulumi then does not wait for
-their deletion either; deleted in the background, their names are free at once, and their pods end as usual."""
+their deletion either: it happens in the background, so that their names are free at once, and their pods end as usual.
+"""
 
 FORCED = {"pulumi.com/patchForce": "true"}
 """Annotation of objects whose fields a deployment resets after a change outside Pulumi, such as `kubectl scale`.
-Otherwise Kubernetes refuses the deployment's value."""
+Otherwise Kubernetes would refuse the deployment's value."""
 
 SLURM_LABEL = {"soperator-pulumi/slurm": "true"}
 """Label of the pods in which Slurm runs, which find each other by name. Pods that work on trees do not have it."""
@@ -51,13 +52,13 @@ def owner_of(component_name: str) -> str:
 def dependencies_of(
     opts: pulumi.ResourceOptions | None, platform: pulumi.Resource | None = None
 ) -> pulumi.ResourceOptions:
-    """Return options with the component's own `depends_on` and its platform, for each of its children."""
+    """Return options with the component's own `depends_on` and its platform, for all its children."""
     given = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
     return pulumi.ResourceOptions.merge(given, pulumi.ResourceOptions(depends_on=[platform] if platform else None))
 
 
 def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
-    """Return the URN of a component for its own children, without a dependency: each would wait for all of them."""
+    """Return the URN of a component for its own children, without a dependency on all of them."""
 
     async def urn() -> str:
         return await component.urn.future() or ""
@@ -84,7 +85,7 @@ class Scope:
     component: pulumi.Input[str] = ""
     """URN of the SlurmCluster."""
     namespace_uid: pulumi.Input[str] | None = None
-    """UID of the namespace, known once it exists. None where the program does not create the namespace."""
+    """UID of the namespace, known once it exists; None if the program does not create the namespace."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     access: KubernetesAccess = field(default_factory=KubernetesAccess)
@@ -103,13 +104,13 @@ class Scope:
         return replace(self, provider=provider)
 
     def following(self, *resources: pulumi.Input[pulumi.Resource]) -> "Scope":
-        """Return the scope of children that also wait for `resources`; None in an Output is no resource."""
+        """Return a scope whose children also wait for `resources`. None in an Output is ignored."""
         return replace(self, after=(*self.after, *resources))
 
     def behind(self, *resources: pulumi.Input[pulumi.Resource]) -> "Scope":
-        """Return the scope of children that wait for `resources` of this scope, and so for all that these wait for.
+        """Return a scope whose children wait for `resources` of this scope, and so for everything that these wait for.
 
-        Of what `following` would list as well, Pulumi records and compares the URNs with each child, in every run.
+        With `following`, Pulumi would record and compare the URNs of those as well, for every child in every run.
         """
         return replace(self, after=resources) if resources else self
 
@@ -120,7 +121,7 @@ class Scope:
     def options(
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()
     ) -> pulumi.ResourceOptions:
-        """Return the options of one child; `extra` adds its own."""
+        """Return the options of one child, extended by `extra`."""
         base = pulumi.ResourceOptions(parent=self.parent, provider=self.provider, depends_on=[*self.after, *depends_on])
         return pulumi.ResourceOptions.merge(pulumi.ResourceOptions.merge(self.depends_on, base), extra)
 

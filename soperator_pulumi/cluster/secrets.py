@@ -72,7 +72,7 @@ def _string(value: bytes) -> bytes:
 
 
 _REPLACEABLE = pulumi.ResourceOptions(protect=False)
-"""Options of what a new key replaces, where the component is protected."""
+"""Options that permit a new key to replace the old one if the component is protected."""
 
 _MUNGE_KEY_CHARACTERS = 128  # 762 random bits; munged takes 32 to 1024 bytes, mungekey(8) makes 128
 _SEED_CHARACTERS = 64  # 381 random bits, of which 256 become the seed
@@ -85,12 +85,12 @@ class Keys:
 
     munge: SecretFile
     jwt: SecretFile | None
-    """Key that signs tokens. None without the REST API."""
+    """Key that signs tokens; None without the REST API."""
     ssh_host: SecretFile
     ssh_host_public_key: pulumi.Output[str]
     ssh_host_fingerprint: pulumi.Output[str]
     created: tuple[Secret, ...]
-    """Secrets with generated keys. Empty where the spec names Secrets for all."""
+    """Secrets with generated keys; empty if the spec names Secrets for all keys."""
     in_use: KeysInUse
     """Rotation of keys in the pods of a live cluster."""
 
@@ -129,7 +129,7 @@ class _Key:
     file: SecretFile
     created: Secret | None = None
     fingerprint: pulumi.Output[str] | None = None
-    """None for the user's own key."""
+    """None for a key that the user provides."""
 
     def in_use(self) -> dict[str, pulumi.Input[str] | None]:
         """Return the fields of `KeyInUse`."""
@@ -182,7 +182,7 @@ def _jwt_key(name: str, scope: Scope, secrets: SecretsSpec, rest: RestSpec) -> _
 
 
 def _random_text(name: str, scope: Scope, characters: int, version: int) -> pulumi.Output[str]:
-    """Return random letters and digits as a secret, others for another version.
+    """Return random letters and digits as a secret. Another version gives others.
 
     RandomBytes would be the type for keys, but its id is the bytes themselves, and Pulumi encrypts no ids. The id of
     RandomPassword is `none`.

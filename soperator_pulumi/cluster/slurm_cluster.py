@@ -79,16 +79,16 @@ class SlurmCluster(pulumi.ComponentResource):
     """Id of the tree that new jobs and sessions enter. `jail.active` of the spec takes it to switch back."""
 
     kubernetes_provider: kubernetes.Provider | None
-    """Provider of all children, made of `kubeconfig` and `context`. None without them, or with a provider of yours."""
+    """Provider of all children, made from `kubeconfig` and `context`; None without them, or if you pass a provider."""
 
     prerequisites: Prerequisites
-    """Check of the live Kubernetes, before anything is applied."""
+    """Check of the live Kubernetes before anything is applied."""
 
     namespace: Namespace | None
-    """The namespace. None where it existed before (`create_namespace: false`); `namespace_name` is there always."""
+    """The namespace; None if it existed before (`create_namespace: false`). `namespace_name` is always set."""
 
     slurm_version: SlurmVersion
-    """Check of an upgrade of Slurm, with its steps in a preview, and a dump of the database before it."""
+    """Check of a Slurm upgrade, with its steps in a preview, and a database dump before it."""
 
     removed_node_sets: RemovedNodeSets
     """Drain of node sets that left the spec."""
@@ -112,7 +112,7 @@ class SlurmCluster(pulumi.ComponentResource):
     """The root filesystem of all jobs and sessions."""
 
     accounting: Accounting | None
-    """slurmdbd and its database. None with `accounting: none`."""
+    """slurmdbd and its database; None with `accounting: none`."""
 
     controller: Controller
     """slurmctld."""
@@ -121,35 +121,35 @@ class SlurmCluster(pulumi.ComponentResource):
     """The worker nodes, by the node sets' names."""
 
     login: LoginNodes
-    """sshd, and its endpoint."""
+    """sshd, with its endpoint."""
 
     rest: RestApi | None
-    """slurmrestd. None where `rest` is not set."""
+    """slurmrestd; None if `rest` is not set."""
 
     health_checks: HealthChecks | None
-    """CronJobs of the long checks. None where `health.long_checks` is empty."""
+    """CronJobs of the long checks; None if `health.long_checks` is empty."""
 
     container_images: ContainerImages | None
-    """Images of containers for everybody. None where `containers` is not set."""
+    """Shared container images; None if `containers` is not set."""
 
     metrics: MetricsExporter | None
-    """The exporter of Slurm's metrics. None where `metrics` is not set."""
+    """The exporter of Slurm's metrics; None if `metrics` is not set."""
 
     rules_and_dashboards: RulesAndDashboards | None
-    """Alert rules and dashboards. None without `metrics.alerts` and `metrics.dashboards`."""
+    """Alert rules and dashboards; None without `metrics.alerts` and `metrics.dashboards`."""
 
     active_tree: ActiveTree
     """Switch to the tree that new jobs and sessions enter."""
 
     admin: AdminShell
-    """Root in the jail, for the time of a session."""
+    """Root shell in the jail, for the time of a session."""
 
     drain_gate: DrainGate
-    """First to be deleted, as it depends on all else: it drains all nodes, or nothing is deleted."""
+    """Deleted first, as it depends on everything else: it drains all nodes, or nothing is deleted."""
 
     connection: ClusterConnection
-    """Handle of the live cluster (access, namespace, UID, owner), for resources that act on it, of other programs too.
-    Known once all of the cluster is there; a resource with it is deleted before the cluster is."""
+    """Handle of the live cluster (access, namespace, UID, owner) for resources that act on it, also in other programs.
+    It is known once the whole cluster exists; a resource that uses it is deleted before the cluster is."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class SlurmCluster(pulumi.ComponentResource):
 
     @property
     def outputs(self) -> dict[str, pulumi.Output[str]]:
-        """Outputs of the component for programs in other languages, by their names there."""
+        """Outputs of the component for programs in other languages, under their names there."""
         return {
             "namespaceName": self.namespace_name,
             "jailTree": self.jail_tree,
@@ -221,7 +221,7 @@ class SlurmCluster(pulumi.ComponentResource):
     def _create_scope(
         self, name: str, spec: ClusterSpec, access: KubernetesAccess, depends_on: pulumi.ResourceOptions
     ) -> Scope:
-        """Return the scope of all children, with a provider of its own for a kubeconfig given to the component."""
+        """Return the scope of all children, with a separate provider if the component has its own kubeconfig."""
         scope = Scope(
             parent=self,
             cluster=spec.name,
@@ -262,7 +262,7 @@ class SlurmCluster(pulumi.ComponentResource):
         return scope.inside(self.namespace)
 
     def _create_slurm(self, name: str, scope: Scope, parts: Parts) -> None:
-        """Create the pods: slurmctld at once; those of jobs and sessions after the jail has a tree for them."""
+        """Create the pods: slurmctld at once, and those for jobs and sessions after the jail has a tree."""
         self.controller = Controller(f"{name}-controller", scope=scope, parts=parts, opts=scope.options())
         controlled = scope.behind(self.controller.ready, self.jail.populated)
         self.rest = create_rest(name, controlled, parts)
@@ -284,13 +284,13 @@ class SlurmCluster(pulumi.ComponentResource):
 
     @property
     def _next_to_jobs(self) -> list[pulumi.Resource]:
-        """Parts with pods that no job needs, without the waits for them: a refused destroy keeps these as well."""
+        """Parts with pods that no job needs, without their waits, so that a refused destroy keeps them as well."""
         daemons = [daemon.stateful_set for daemon in (self.rest, self.metrics) if daemon is not None]
         jobs = [self.container_images.job] if self.container_images is not None else []
         return [*daemons, *jobs, *filter(None, [self.health_checks])]
 
     def _in_upgrades(self, *resources: pulumi.Resource) -> list[pulumi.Output[pulumi.Resource]]:
-        """Return resources to wait for in upgrades of Slurm alone. A new cluster's pods start at the same time."""
+        """Return resources to wait for during upgrades of Slurm only. A new cluster's pods start together."""
 
         def waited_for(resource: pulumi.Resource) -> pulumi.Output[Any]:
             return self.slurm_version.upgrading.apply(lambda upgrading: resource if upgrading else None)

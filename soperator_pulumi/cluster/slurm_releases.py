@@ -1,4 +1,4 @@
-"""The version of Slurm: the check before all of its parts, and the mark on each of them."""
+"""The version of Slurm: the check before all of its parts, and the marks on them."""
 
 from pulumi_kubernetes.core.v1 import EnvVarArgs
 
@@ -10,7 +10,7 @@ from soperator_pulumi.spec.slurm_parameters import newer_names
 
 
 def create_slurm_version(name: str, scope: Scope, spec: ClusterSpec) -> SlurmVersion:
-    """Create the check of an upgrade. Whatever has Slurm in it follows."""
+    """Create the check of an upgrade, which everything with Slurm in it depends on."""
     version = spec.slurm.version
     partitions = [name for partition in spec.partitions for name in newer_names(partition.options, version)]
     return SlurmVersion(
@@ -23,7 +23,7 @@ def create_slurm_version(name: str, scope: Scope, spec: ClusterSpec) -> SlurmVer
 
 
 def version_of_spec(spec: ClusterSpec) -> EnvVarArgs:
-    """Return the variable by which a daemon refuses to start from an image with another version."""
+    """Return the variable that makes a daemon refuse to start from an image with another version."""
     return EnvVarArgs(name=layout.SLURM_OF_SPEC, value=spec.slurm.version)
 
 

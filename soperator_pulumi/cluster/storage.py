@@ -1,6 +1,6 @@
 """Objects that outlive a destroy: the namespace, and the claims of the jail and of slurmctld's state.
 
-The claims stand outside the StatefulSets' claim templates, where a changed size would replace the StatefulSet.
+The claims are not in the StatefulSets' claim templates, as a changed size there would replace the StatefulSet.
 """
 
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class Claim:
 
     name: pulumi.Input[str]
     resource: PersistentVolumeClaim | None
-    """None for a claim that existed before."""
+    """The claim as a resource; None if it existed before."""
 
     @property
     def created(self) -> tuple[PersistentVolumeClaim, ...]:
-        """The claim, if it is our own."""
+        """The claim, if this package created it."""
         return () if self.resource is None else (self.resource,)
 
 
@@ -52,7 +52,7 @@ def create_namespace(name: str, scope: Scope, spec: ClusterSpec) -> Namespace | 
 def create_claim(
     name: str, scope: Scope, volume: VolumeSpec, claim_name: str, access_mode: str, *, keep: bool
 ) -> Claim:
-    """Create the claim `claim_name`, unless the spec names one that exists."""
+    """Create the claim `claim_name`, unless the spec names an existing one."""
     if volume.existing_claim is not None:
         return Claim(volume.existing_claim, None)
     # Without a class, an empty one keeps Kubernetes from choosing its default, which would make another volume.
@@ -73,7 +73,7 @@ def create_claim(
 
 
 def kept_data(*, keep: bool, protect: bool = True) -> pulumi.ResourceOptions:
-    """Return the options of an object that `destroy` keeps, and that nothing may replace, if `keep` is true.
+    """Return options for an object that `destroy` keeps and nothing may replace, if `keep` is true.
 
     Args:
         keep: Keep it in Kubernetes, whatever deletes it from the stack.

@@ -1,8 +1,8 @@
 """The pods of a node set: slurmd with its rights, volumes and resources.
 
-Jobs leave the worker's own root for the jail before anything of theirs runs. A second barrier keeps them from running
-outside of it: nothing that they could execute is there. The image's programs are root's alone, and every volume is
-mounted so that nothing in it can be executed; the plugin lifts that for a job's view of the jail.
+Jobs leave the worker's own root for the jail before any of their code runs. A second barrier keeps them from running
+outside of it, as they find nothing there that they can execute: the image's programs are for root only, and every
+volume is mounted so that nothing in it can be executed. The plugin lifts that for a job's view of the jail.
 """
 
 from pathlib import PurePosixPath
@@ -45,17 +45,18 @@ from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 CAPABILITIES = ("SETUID", "SETGID", "CHOWN", "FOWNER", "KILL", "DAC_OVERRIDE")
-"""Capabilities of slurmd, bisected: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), sbcast
-(FOWNER), scancel (KILL), and PMIx's files in a directory that is the user's already, as directories in a cgroup v1
-hierarchy, which have the mode 0555 (DAC_OVERRIDE)."""
+"""Capabilities of slurmd, found by bisection: to become the user (SETUID, SETGID), hand over batch scripts (CHOWN), for
+sbcast (FOWNER) and scancel (KILL), and for PMIx's files in a directory that is the user's already, as well as
+directories in a cgroup v1 hierarchy, which have the mode 0555 (DAC_OVERRIDE)."""
 
 JAIL_CAPABILITIES = ("SYS_ADMIN", "SYS_CHROOT", "SETPCAP")
 """Capabilities to move a job into the jail: mounting, changing the root, and giving up these three for good."""
 
 CGROUP_CAPABILITIES = ("SYS_NICE",)
-"""Capability to hold jobs to their resources: binding a task that is the user's already to its CPUs. Without it every
-task fails with `task_g_set_affinity: Operation not permitted` (measured). Pods have it with `slurm.constrain: none`,
-too: a change of the setting reaches running slurmds by their configuration, before any pod is recreated."""
+"""Capability to limit jobs to their resources: it binds a task that already runs as the user to its CPUs. Without it
+every task fails with `task_g_set_affinity: Operation not permitted` (measured). Pods also have it with
+`slurm.constrain: none`, as a change of the setting reaches running slurmds through their configuration, before any pod
+is recreated."""
 
 LIMIT_CAPABILITIES = ("SYS_RESOURCE",)
 """Capability to raise a hard limit, for jobs that lock memory: start.sh has it, and takes it from slurmd, its steps and
@@ -67,7 +68,7 @@ _LOG_SIZE = "1Gi"
 """Size of the directory for logs. slurmd and its steps log to the container's output, and write nothing there."""
 
 _OWN_DIRECTORIES = (layout.RUN_DIR, layout.SPOOL_DIR, _LOG_DIR)
-"""slurmd's own, closed to users; other empty directories are everybody's."""
+"""slurmd's own directories, closed to users; other empty directories are open to all users."""
 
 
 def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
@@ -143,7 +144,7 @@ def _further_binds(parts: Parts) -> list[str]:
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:
-    """Return equal requests and limits of all that Slurm schedules, which make a pod Guaranteed."""
+    """Return equal requests and limits for everything that Slurm schedules, so that the pod is Guaranteed."""
     amounts = ResourceAmounts(cpu=str(node_set.cpus), memory=f"{node_set.memory_mib}Mi")
     return PodResources(requests=amounts, limits=amounts)
 
@@ -173,7 +174,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
 
 
 def _gpu_jobs(hooks: HooksSpec | None, node_set: NodeSetSpec) -> list[Mount]:
-    """Return the directory that dcgm-exporter reads. Whichever of both pods comes first makes it."""
+    """Return the directory that dcgm-exporter reads. The first of the two pods makes it."""
     if hooks is None or hooks.job_mapping is None or not has_whole_gpus(node_set):
         return []
     return [mounts.machine_directory("gpu-jobs", hooks.job_mapping, layout.GPU_JOBS, kind="DirectoryOrCreate")]

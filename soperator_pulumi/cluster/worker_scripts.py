@@ -1,4 +1,4 @@
-"""Commands of a worker's container: scripts of its image (`images/worker/scripts`), with what varies as arguments."""
+"""Commands of a worker's container: scripts of its image (`images/worker/scripts`) with their arguments."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,8 @@ CGROUPS = "/sys/fs/cgroup"
 """A worker container's own cgroup."""
 
 NEWCOMER_SECONDS = 120
-"""Time that a new node stays drained unless a run puts it into service: a run may take as long from its last look until
-the pod is deleted. Kubernetes' controller takes a thousand pods away in less than a minute (20 calls a second)."""
+"""Time that a new node stays drained unless a run admits it: from a run's last look until the pod is deleted.
+Kubernetes' controller removes a thousand pods in less than a minute (20 calls a second)."""
 
 _SWEPT = (layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR)
 
@@ -66,7 +66,7 @@ def start_command(
 
 
 def started_command(owner: str) -> list[str]:
-    """Return the startup probe: slurmd answers, and what the pod's own scripts have done to the node is undone."""
+    """Return the startup probe: slurmd answers, and the drains of the pod's own scripts are undone."""
     return [
         f"{layout.IMAGE_SCRIPTS}/started.sh",
         str(Marker(owner, Operation.POD_STOP)),

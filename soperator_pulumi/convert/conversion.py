@@ -143,7 +143,7 @@ class Conversion:
         self._refused.update(dict.fromkeys(placed.origins, why))
 
     def split(self, leaf: Leaf, names: Sequence[str]) -> list[Leaf]:
-        """Account for a text, or for a part of one, part by part, and return a leaf for every part."""
+        """Account for a text, or a part of one, piece by piece, and return a leaf for every piece."""
         seen: dict[str, int] = {}
         parts = []
         for name in names:

@@ -26,7 +26,7 @@ def _of_services(work: Conversion) -> list[str]:
 
 
 def require_jail_image(work: Conversion) -> None:
-    """Write a placeholder for the root filesystem of jobs and sessions."""
+    """Write a placeholder for the image of the root filesystem of jobs and sessions."""
     work.require(
         work.mapping("images"),
         "jail",

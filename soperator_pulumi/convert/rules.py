@@ -35,7 +35,7 @@ class Rule:
     """Path, from the same root, of the value that turns the feature on: if it is off, the values are not needed."""
 
     def fits(self, keys: Sequence[str | int]) -> bool:
-        """Return True if the rule matches the value at these keys."""
+        """Return True if the rule matches the value with these keys."""
         parts = self.pattern.split(".")
         if parts[-1] == "**":
             parts.pop()

@@ -10,7 +10,7 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
 
 _ROUNDS = 20
-"""Largest number of rounds: a round reveals problems of values that do not fit together."""
+"""Most rounds. A round reveals problems of values that do not fit together."""
 
 _ITEMS = ("partitions", "jail.submounts")
 """Lists whose items are removed as a whole: without one field, an item means something else, or nothing."""
@@ -67,7 +67,7 @@ def _remove(work: Conversion, problem: Problem) -> bool:
 
 
 def _owner(stack: dict[str, Any], path: str) -> tuple[Any, Any]:
-    """Return the container and the key of a problem's value, or of the list item that is removed as a whole."""
+    """Return the container and key of a problem's value, or of the list item to remove with it."""
     for items in _ITEMS:
         if (found := re.match(rf"{re.escape(items)}\[(\d+)\]", path)) and not re.search("options|node_sets", path):
             return _at(stack, items), int(found[1])
@@ -82,7 +82,7 @@ def _at(stack: Any, path: str) -> Any:  # noqa: ANN401 any tree of values
 
 
 def _way(stack: Any, path: str) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 any tree of values
-    """Yield the containers and keys on the way to a path. Keys of labels and annotations hold dots themselves."""
+    """Yield the containers and keys on the way to a path. Keys of labels and annotations may contain dots."""
     place, rest = stack, path
     while isinstance(place, (dict, list)):
         is_list = isinstance(place, list)

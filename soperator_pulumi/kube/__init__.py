@@ -1,1 +1,1 @@
-"""Kubernetes: access, the client, and what pods say of themselves."""
+"""Kubernetes: access, the client, and the state of pods."""

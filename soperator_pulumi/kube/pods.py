@@ -48,7 +48,7 @@ class Pod:
 
     @property
     def revision(self) -> str:
-        """Revision of the StatefulSet's template that it was created from; empty for a pod without a StatefulSet."""
+        """Revision of the StatefulSet template that the pod was created from; empty without a StatefulSet."""
         return str((self.body["metadata"].get("labels") or {}).get("controller-revision-hash", ""))
 
     @property
@@ -79,7 +79,7 @@ class Pod:
         return self._status(container).get("started") is not False
 
     def sees(self, name: str, container: str, *, secret: bool = False) -> str | None:
-        """Return the directory at which a container mounts a ConfigMap, or a Secret; None without a mount."""
+        """Return the directory at which a container mounts a ConfigMap or a Secret; None if it does not mount it."""
         source, key = ("secret", "secretName") if secret else ("configMap", "name")
         spec = self.body["spec"]
         volumes = [volume["name"] for volume in spec["volumes"] if volume.get(source, {}).get(key) == name]
@@ -92,7 +92,7 @@ class Pod:
         return {str(volume["secret"]["secretName"]) for volume in self.body["spec"]["volumes"] if "secret" in volume}
 
     def run_of(self, container: str) -> str:
-        """Return the id of the container's current run; empty if there is none."""
+        """Return the id of the container's current run; empty if it is not running."""
         return str(self._status(container).get("containerID") or "")
 
     def ended_run_of(self, container: str) -> str:
@@ -100,7 +100,7 @@ class Pod:
         return str(self._status(container).get("lastState", {}).get("terminated", {}).get("containerID") or "")
 
     def crashed(self, container: str) -> bool:
-        """Return True if the container has ended and does not run."""
+        """Return True if the container has ended and is not running."""
         status = self._status(container)
         ended = "terminated" in status.get("state", {}) or "terminated" in status.get("lastState", {})
         return ended and not self.runs(container)
@@ -147,7 +147,7 @@ class Pod:
         return bool(self._status(container).get("state", {}).get("terminated", {}).get("exitCode") == 0)
 
     def why_ended(self) -> str:
-        """Return how the pod ended: evicted, killed, or on its own."""
+        """Return how the pod ended: evicted, killed, or by itself."""
         status = self.body.get("status", {})
         if cause := ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key)):
             return f"has ended: {cause}"

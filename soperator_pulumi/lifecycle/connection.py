@@ -17,7 +17,7 @@ _NAMESPACES = ("soperator", "kubernetes")
 
 
 class AccessArgs(TypedDict, total=False):
-    """Access to a Kubernetes, as arguments of a component."""
+    """Access to a Kubernetes cluster, as arguments of a component."""
 
     kubeconfig: pulumi.Input[str] | None
     """Content or path of a kubeconfig file. Default: the ambient KUBECONFIG."""
@@ -27,7 +27,7 @@ class AccessArgs(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class KubernetesAccess:
-    """Access to a Kubernetes as given by the program; empty to use the ambient KUBECONFIG."""
+    """Access to a Kubernetes cluster as given by the program; empty to use the ambient KUBECONFIG."""
 
     kubeconfig: pulumi.Input[str] | None = field(default=None, repr=False)
     """Content or path of a kubeconfig file. As it holds credentials, the repr leaves it out."""
@@ -56,7 +56,7 @@ class KubernetesAccess:
 
 @dataclass(frozen=True)
 class ClusterConnection:
-    """Handle of a Slurm cluster in a Kubernetes, for resources that act on the running cluster.
+    """Handle of a Slurm cluster, for resources that act on the running cluster.
 
     `SlurmCluster.connection` returns it, also for resources of other programs.
     """
@@ -68,7 +68,7 @@ class ClusterConnection:
     component: pulumi.Input[str]
     """URN of the cluster's component."""
     selector: Mapping[str, str]
-    """Labels of the pods that a resource is about: all of the cluster, unless `pods` narrows them."""
+    """Labels of the pods that a resource is about: the whole cluster, unless `pods` narrows them."""
     namespace_uid: pulumi.Input[str] | None = None
     """UID of the namespace: no resource acts on another namespace of the same name. None to record the current one."""
 

@@ -1,4 +1,4 @@
-"""The resource after the Job that fills the store of images for everybody: up to date when all of them are there."""
+"""The resource after the Job that fills the store of shared images: up to date when all images are there."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,11 +17,11 @@ from soperator_pulumi.operations.progress import MachineClock, report
 
 
 class ImagesPublishedInputs(ClusterRef):
-    """The images that the Job brings."""
+    """The images that the Job publishes."""
 
     job: str
     job_uid: str = ""
-    """UID of the Job: another one fills the store again."""
+    """UID of the Job. Another Job fills the store again."""
     images: tuple[str, ...]
     """Images, as the user named them."""
     timeout_seconds: float = STUCK_SECONDS
@@ -32,7 +32,7 @@ class ImagesPublishedProvider(LiveProvider):
     """Wait on create and update. Delete removes nothing: a task may run in an image."""
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
-        """Compare the Jobs, and tell which images come and go."""
+        """Compare the Jobs, and show which images are added and removed."""
         former, wanted = olds.get("images") or [], news.get("images") or []
         if not has_unknown({"images": wanted}):
             show_once(id_, [f"images: adds {image} for everybody" for image in wanted if image not in former])
@@ -80,7 +80,7 @@ def _filled(props: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 class ImagesPublished(LiveResource, module="soperator", name="ImagesPublished"):
-    """Images for everybody, of which none is missing."""
+    """Shared images, all of which are in the store."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class KeyInUse(BaseModel):
     key: str
     """Name of the key in the Secret's data."""
     fingerprint: str | None = None
-    """Start of its SHA-256 sum. None to compute it from the user's own Secret."""
+    """Start of its SHA-256 sum; None to compute it from the user's own Secret."""
 
 
 class KeysInUseInputs(ClusterRef):

@@ -27,7 +27,7 @@ class NodeDrainInputs(ClusterRef):
 
     @property
     def size(self) -> NodeSetSize:
-        """The node set's wanted size, with everything that decides how it gets there."""
+        """The node set's wanted size, with everything that decides how to reach it."""
         return NodeSetSize(self, self.node_set, self.replicas, self.identity, self.policy)
 
 

@@ -39,7 +39,7 @@ Read = Callable[["LiveProvider", str, dict[str, Any]], ReadResult]
 Delete = Callable[["LiveProvider", str, dict[str, Any]], None]
 
 _recents: dict[Kube, Recent] = {}
-"""Clusters as this process's diffs have seen them."""
+"""Clusters as this process's diffs have read them."""
 
 
 class LiveProvider(ResourceProvider):
@@ -113,7 +113,7 @@ PROVIDER_KEY = "__provider"
 
 _ACCESS = (KUBECONFIG, CONTEXT)
 _RECORDED = (*_ACCESS, "namespace_uid")
-"""Inputs that an update records even if nothing else has changed: later reads and deletes find the cluster by them."""
+"""Inputs that an update records even if nothing else has changed, as later reads and deletes need them."""
 
 
 def has_unknown(value: object) -> bool:

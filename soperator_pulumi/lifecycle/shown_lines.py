@@ -1,4 +1,4 @@
-"""Lines that this process has shown: a refresh and the diff after it find the same about a resource."""
+"""Lines that this process has shown, as a refresh and the following diff find the same about a resource."""
 
 from collections.abc import Iterable
 

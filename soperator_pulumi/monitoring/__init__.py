@@ -1,1 +1,1 @@
-"""Alert rules, recorded series and dashboards of a cluster: pure functions with text for Prometheus and Grafana."""
+"""Alert rules, recorded series and dashboards of a cluster, as text for Prometheus and Grafana."""

@@ -104,7 +104,7 @@ class Dashboard:
     about: str
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...] = ()
-    """Selectors besides cluster and namespace."""
+    """Selectors in addition to cluster and namespace."""
 
     @property
     def panels(self) -> Iterator[Panel]:

@@ -1,4 +1,4 @@
-"""Addition of the spec's accounts and users to the accounting database, which may be slow to answer."""
+"""Adds the spec's accounts and users to the accounting database, which may answer slowly."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ANSWER_SECONDS = 300
 more."""
 
 _ATTEMPTS = 2
-"""The same may be added by others at the same moment: the pod's own sidecar, or an administrator."""
+"""Attempts, as the pod's sidecar or an administrator may add the same at that moment."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WantedAssociations:
         return plan(sacctmgr.cluster, self.accounts, self.users, recorded(sacctmgr))
 
     def add(self, sacctmgr: Sacctmgr, report: Report, clock: Clock) -> None:
-        """Add what is missing, and wait if slurmdbd does not answer. Every attempt first reads what exists.
+        """Add what is missing. If slurmdbd does not answer, wait. Every attempt first reads the existing records.
 
         Raises:
             NotReadyError: slurmdbd does not answer within `ANSWER_SECONDS`; with its last message.

@@ -114,7 +114,7 @@ def _metadata(body: Json) -> Json:
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a Job."""
+    """End of a Job: its failure, if any, and its output."""
 
     failure: str
     """Reason for a failure, in the words of its program and of Kubernetes; empty if it completed."""

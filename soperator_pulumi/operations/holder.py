@@ -1,7 +1,7 @@
-"""Holder of a cluster: a component, recorded in a mark in the namespace that drain gates check before they drain.
+"""Holder of a cluster: the component named in a marker in the namespace, which drain gates check before they drain.
 
 To Pulumi, a resource with a changed URN is another resource: it creates the new one and then deletes the old one,
-although both are the same cluster. The mark shows the old resource that it was superseded.
+although both are the same cluster. The marker shows the old resource that it was superseded.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from soperator_pulumi.errors import DrainError
 from soperator_pulumi.kube.verbs import Kube, config_map_path
 
 MARK = "soperator-pulumi"
-"""Name of the ConfigMap that serves as the mark: it only needs the right to write ConfigMaps in the namespace."""
+"""Name of the ConfigMap that serves as the marker: it only needs the right to write ConfigMaps in the namespace."""
 
 _HOLDER = "holder"
 
 
 def holder(kube: Kube, namespace: str) -> str:
-    """Return the URN of the component that holds the cluster of a namespace; empty if none holds it."""
+    """Return the URN of the component that holds the cluster in a namespace; empty if none does."""
     found = kube.get(config_map_path(namespace, MARK)) or {}
     return str((found.get("data") or {}).get(_HOLDER, ""))
 
@@ -37,7 +37,7 @@ def hold(kube: Kube, namespace: str, component: str, labels: Mapping[str, str]) 
 
 
 def release(kube: Kube, namespace: str, component: str) -> None:
-    """Delete the mark, if this component holds the cluster."""
+    """Delete the marker, if this component holds the cluster."""
     if component and holder(kube, namespace) == component:
         kube.delete(config_map_path(namespace, MARK))
 

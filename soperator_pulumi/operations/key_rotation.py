@@ -261,7 +261,7 @@ class KeyRotation:
     def _await(
         self, file: _File, pods: Sequence[Pod], what: str, seconds: float, act: Callable[[Sequence[Pod]], float]
     ) -> None:
-        """Act until all of these pods that remain have the file. `act` returns the seconds until it is due again."""
+        """Act until all pods that still exist have the file. `act` returns the seconds until it is due again."""
         waiting, due = [*pods], float("-inf")
         for left in until(self.clock.now() + seconds, self.clock):
             waiting = self._without(file, self._still(waiting))
@@ -356,7 +356,7 @@ class KeyRotation:
         return [pod for pod, holds in zip(pods, found, strict=True) if not holds]
 
     def _run(self, pod: Pod, container: str, command: Sequence[str]) -> str:
-        """Return the output of a command; empty if the pod is going: the next look shows that."""
+        """Return the output of a command; empty if the pod is being deleted, which the next look shows."""
         try:
             return self.kube.transport(self.namespace, pod.name, container).run(command, timeout_seconds=20).stdout
         except TransportError:

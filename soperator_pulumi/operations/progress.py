@@ -16,7 +16,7 @@ class Clock(Protocol):
     """Time as a parameter, so that tests do not wait."""
 
     def now(self) -> float:
-        """Return seconds of a clock that never goes back."""
+        """Return the seconds of a clock that never goes back."""
         ...
 
     def wall(self) -> float:
@@ -33,7 +33,7 @@ class MachineClock:
     """The machine's own clock."""
 
     def now(self) -> float:
-        """Return seconds since an arbitrary moment."""
+        """Return the seconds since an arbitrary moment."""
         return time.monotonic()
 
     def wall(self) -> float:

@@ -18,7 +18,7 @@ from soperator_pulumi.render import layout
 from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS
 
 VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
-"""Annotation of StatefulSets with the Slurm version in their pods. Without it, the version is the oldest."""
+"""Annotation of StatefulSets with the Slurm version in their pods. Without it, the oldest version is assumed."""
 
 DUMP_SECONDS = 3600
 """Time for a dump of the database."""
@@ -73,7 +73,7 @@ class SlurmUpgrade:
         return [name for name, version in self.versions().items() if _rank(version) < _rank(self.version)]
 
     def refuse_way_back(self) -> None:
-        """Refuse a version that cannot read what a later version has stored.
+        """Refuse a version that cannot read data stored by a later version.
 
         Raises:
             ConfigRefusedError: A daemon of a later version has started; with what to restore.

@@ -25,7 +25,7 @@ class KnownKeys:
     free: bool = False
     """True if any key is accepted, as in node selectors and annotations."""
     below: dict[str, "KnownKeys"] = field(default_factory=dict)
-    """Known keys with the keys below them. If empty, the value is a list or has no parts."""
+    """Known keys with the keys below them. If empty, the value is a list or has no keys."""
 
     def paths(self, above: str = "") -> Iterator[str]:
         """Yield the paths of all known keys."""

@@ -46,7 +46,7 @@ class SlurmPlatformArgs(PlatformArgs, AccessArgs, total=False):
 
 
 class Platform(pulumi.ComponentResource):
-    """The platform of one Kubernetes: charts of other projects, with settings that keep jobs running.
+    """The platform of one Kubernetes cluster: charts of other projects, with settings that keep jobs running.
 
     Example::
 
@@ -67,7 +67,7 @@ class Platform(pulumi.ComponentResource):
     """
 
     kubernetes_provider: kubernetes.Provider | None
-    """Provider of all children, made from `kubeconfig` and `context`; None without them, or if you give a provider."""
+    """Provider of all children, made from `kubeconfig` and `context`; None without them, or if you pass a provider."""
 
     installed: InstalledParts | None
     """Check of the existing parts, and record of the installed ones; None for a platform without parts."""

@@ -1,4 +1,4 @@
-"""Inputs and outputs of `SlurmCluster` in other languages, as Python's typed dictionaries have them."""
+"""Inputs and outputs of `SlurmCluster` in other languages, as typed dictionaries."""
 
 from typing import TypedDict
 
@@ -12,11 +12,11 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 class RemoteClusterArgs(ClusterArgs, AccessArgs, total=False):
-    """Arguments of `SlurmCluster`, from modules that load no resources: a schema is wanted in a moment."""
+    """Arguments of `SlurmCluster`, from modules that load no resources, so that the schema is quick to produce."""
 
     platform: ProvidedArgs
-    """Offers of the platform that the cluster stands on, which are defaults of the node sets and of the jail's volume.
-    Name the component in `dependsOn`, too."""
+    """Outputs of the platform below the cluster, used as defaults by the node sets and the jail's volume. Name the
+    component in `dependsOn`, too."""
 
 
 class RemoteClusterOutputs(TypedDict):
@@ -42,7 +42,7 @@ class RemoteClusterOutputs(TypedDict):
 INPUTS = dictionary_type(RemoteClusterArgs)
 OUTPUTS = dictionary_type(RemoteClusterOutputs)
 REQUIRED = frozenset(name for name, field in ClusterSpec.model_fields.items() if field.is_required()) - {"name"}
-"""Inputs that a program must give. The name of a cluster is that of its component by default."""
+"""Inputs that a program must give. A cluster's name defaults to that of its component."""
 
 CLUSTER = ComponentType(
     "SlurmCluster",

@@ -1,4 +1,4 @@
-"""Components of the package, as other languages have them."""
+"""Components of the package for programs in other languages."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class ComponentType:
     inputs: ObjectType
     outputs: ObjectType
     needed: frozenset[str] = frozenset()
-    """Inputs that a program must give, besides those that the type requires."""
+    """Inputs that a program must give, in addition to those that the type requires."""
 
     @property
     def token(self) -> str:

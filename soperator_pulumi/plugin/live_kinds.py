@@ -1,4 +1,4 @@
-"""Kinds of resources that act on a live cluster: the class of a program, the provider that acts, and the inputs."""
+"""Kinds of resources that act on a live cluster: the resource class, the provider that acts, and the inputs."""
 
 from dataclasses import dataclass
 

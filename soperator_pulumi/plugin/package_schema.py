@@ -1,4 +1,4 @@
-"""Schema of the package for other languages: its components, and the resources of which they consist."""
+"""Schema of the package for other languages: its components, and the resources that they create."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -79,7 +79,7 @@ def _component(type_: ComponentType) -> Json:
 
 
 def _part(kind: LiveKind) -> Json:
-    """Return the schema of a custom resource, whose keys are those of Python, for which no language needs a class."""
+    """Return the schema of a custom resource. It keeps Python's keys, as no language needs a class for it."""
     inputs, outputs = model_type(kind.inputs), output_type(kind.resource)
     given = {property_.name: _described(property_) for property_ in inputs.properties} | _access()
     return {
@@ -154,8 +154,8 @@ def _form(type_: PropertyType, *, plain: bool) -> Json:
 def _alternative(type_: PropertyType, *, plain: bool) -> Json:
     """Return the reference to one of several forms of a value.
 
-    Go makes a text of a union with an enumeration, so that no other form is left. The enumeration stands in a union of
-    its own, which needs two members: both are the enumeration.
+    Go makes a union with an enumeration a plain string, which excludes all other forms. So the enumeration is put into
+    a union of its own. As that needs two members, both are the enumeration.
     """
     reference = _reference(type_, plain=plain)
     if not isinstance(type_, Words):
@@ -164,18 +164,18 @@ def _alternative(type_: PropertyType, *, plain: bool) -> Json:
 
 
 def _token(type_: ObjectType | Words) -> str:
-    """Return the name of a type: languages add `Args` themselves."""
+    """Return the name of a type. Languages append `Args` themselves."""
     return f"{PACKAGE}:index:{type_.name.removesuffix('Args')}"
 
 
 def _named_types() -> list[ObjectType | Words]:
-    """Return the types with names in all components, each once, by their names."""
+    """Return the named types in all components, by name and without duplicates."""
     found = {type_.name: type_ for component in COMPONENTS for type_ in _named_types_in(component.inputs)}
     return [found[name] for name in sorted(found)]
 
 
 def _named_types_in(type_: PropertyType) -> Iterator[ObjectType | Words]:
-    """Yield the types with names in a type, apart from itself, each once."""
+    """Yield the named types inside a type, without duplicates."""
     found: dict[str, ObjectType | Words] = {}
 
     def collect(part: PropertyType) -> None:

@@ -1,4 +1,4 @@
-"""Inputs and outputs of `Platform` in other languages, as Python's typed dictionaries have them."""
+"""Inputs and outputs of `Platform` in other languages, as typed dictionaries."""
 
 from collections.abc import Sequence
 from typing import NotRequired, TypedDict
@@ -33,9 +33,9 @@ class RemotePlatformOutputs(TypedDict):
     size_gib: NotRequired[pulumi.Output[int]]
     """Size of the shared volume in GiB."""
     kube_prometheus_stack: pulumi.Output[bool]
-    """True where the platform brings the kinds of Prometheus' operator."""
+    """True if the platform installs the kinds of Prometheus' operator."""
     mariadb_operator: pulumi.Output[bool]
-    """True where the platform brings the kinds of MariaDB's operator."""
+    """True if the platform installs the kinds of MariaDB's operator."""
 
 
 PLATFORM = ComponentType(

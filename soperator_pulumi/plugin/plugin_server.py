@@ -1,8 +1,8 @@
 # ruff: noqa: N802, ARG002 - names and signatures are gRPC's
-"""Server of the plugin, as the engine calls it.
+"""Server of the plugin, which the engine calls.
 
-The SDK's `ProviderServicer` answers for components. The resources that act on a live cluster are answered here, by the
-providers that also serve them as dynamic resources, each in a thread: an operation may take hours.
+The SDK's `ProviderServicer` handles components. Resources that act on a live cluster are handled here, by the providers
+that also serve them as dynamic resources. Every operation has a thread, as it may take hours.
 """
 
 import argparse
@@ -42,10 +42,10 @@ _MESSAGE_LIMIT_BYTES = 400 * 2**20
 """The SDK's own limit."""
 
 _THREADS = 256
-"""Operations at a time: each on the cluster, and each registration of a component's child, holds a thread."""
+"""Most simultaneous operations. Every operation on the cluster, and every registered child, holds a thread."""
 
 _PARENT_SECONDS = 1.0
-"""Pause between two looks at the process that has started this one."""
+"""Pause between two looks at the parent process."""
 
 _CHANGES = {
     None: provider_pb2.DiffResponse.DIFF_UNKNOWN,
@@ -76,7 +76,7 @@ class PluginServicer(ProviderServicer):
     async def Configure(
         self, request: provider_pb2.ConfigureRequest, context: Context
     ) -> provider_pb2.ConfigureResponse:
-        """Keep the access in the provider's configuration, and the reference by which the engine knows this process."""
+        """Store the access from the provider's configuration, and the engine's reference to this process."""
         given, _ = read(request.args)
         self._components.access = AccessArgs(
             **{key: given[key] for key in (KUBECONFIG, CONTEXT) if key in given}  # type: ignore[typeddict-item]
@@ -100,7 +100,7 @@ class PluginServicer(ProviderServicer):
         return response
 
     async def Check(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
-        """Check inputs, and complete them."""
+        """Check inputs, and fill in missing ones."""
         (olds, _), (news, secret) = read(request.olds), read(request.news)
         kind = await self._kind(request.urn, context)
         if failures := _bad_inputs(kind, news):
@@ -122,13 +122,13 @@ class PluginServicer(ProviderServicer):
         )
 
     async def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
-        """Create."""
+        """Create the resource."""
         given, secret = read(request.properties)
         result = await self._act(request.urn, context, lambda provider: provider.create(given))
         return provider_pb2.CreateResponse(id=result.id, properties=write(result.outs or {}, secret))
 
     async def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
-        """Read what a refresh records."""
+        """Return the properties that a refresh records."""
         recorded, secret = read(request.properties)
         if not recorded:
             words = f"{_name(request.urn)} cannot be imported: SlurmCluster makes it, in `pulumi up`."
@@ -139,13 +139,13 @@ class PluginServicer(ProviderServicer):
         )
 
     async def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
-        """Update in place."""
+        """Update the resource in place."""
         (olds, _), (news, secret) = read(request.olds), read(request.news)
         result = await self._act(request.urn, context, lambda provider: provider.update(request.id, olds, news))
         return provider_pb2.UpdateResponse(properties=write(result.outs or {}, secret))
 
     async def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> empty_pb2.Empty:
-        """Delete."""
+        """Delete the resource."""
         recorded, _ = read(request.properties)
         await self._act(request.urn, context, lambda provider: provider.delete(request.id, recorded))
         return empty_pb2.Empty()
@@ -163,7 +163,7 @@ class PluginServicer(ProviderServicer):
         return self._kinds[token]
 
     async def _act(self, urn: str, context: Context, operation: Callable[[LiveProvider], R]) -> R:
-        """Run an operation of a resource's provider in a thread. Its lines are shown with the resource."""
+        """Run an operation of a resource's provider in a thread, and show its lines with the resource."""
         kind = await self._kind(urn, context)
 
         def run() -> R:
@@ -195,7 +195,7 @@ class PluginServicer(ProviderServicer):
 
 
 def _bad_inputs(kind: LiveKind, inputs: dict[str, Any]) -> list[provider_pb2.CheckFailure]:
-    """Return inputs that are missing or of a wrong type, each with its path; none that a preview does not know."""
+    """Return missing inputs and inputs of a wrong type, with their paths. Inputs unknown to a preview are skipped."""
     try:
         kind.inputs.model_validate(inputs)
     except ValidationError as error:
@@ -208,7 +208,7 @@ def _bad_inputs(kind: LiveKind, inputs: dict[str, Any]) -> list[provider_pb2.Che
 
 
 def _bad_state(urn: str, error: ValidationError) -> str:
-    """Return the words on recorded properties that this version does not take, without their values."""
+    """Return a message about recorded properties that this version cannot read, without their values."""
     problems = [f"\n  {_path(item['loc'])}: {item['msg']}." for item in error.errors(include_url=False)]
     return (
         f"{_name(urn)}: the state has properties that this version of the plugin does not take:{''.join(problems)}\n"
@@ -237,7 +237,7 @@ async def _serve(engine_address: str, parent: int) -> None:
 
 
 async def _stop_when_orphaned(server: grpc.aio.Server, parent: int) -> None:
-    """End all operations and stop once the process that has started this one has ended: nobody hears an answer."""
+    """End all operations and stop once the parent process has ended, as answers would reach no one."""
     while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of it
         await asyncio.sleep(_PARENT_SECONDS)
     CANCELLED.set()

@@ -1,6 +1,6 @@
-"""Types of properties in programs of other languages, inferred from Python's annotations.
+"""Types of properties in other languages, inferred from Python's annotations.
 
-The inference of Pulumi's SDK takes no unions and no inherited descriptions, and would change keys of free mappings.
+The inference of Pulumi's SDK supports no unions and no inherited descriptions, and would change keys of free mappings.
 """
 
 import ast
@@ -26,7 +26,7 @@ from soperator_pulumi.spec.validation.descriptions import field_descriptions, me
 
 @dataclass(frozen=True)
 class Simple:
-    """A value without parts."""
+    """A type of values without parts."""
 
     name: str
     """`string`, `integer`, `number` or `boolean`."""
@@ -34,7 +34,7 @@ class Simple:
 
 @dataclass(frozen=True)
 class Word:
-    """A text that is allowed."""
+    """An allowed text."""
 
     name: str
     """Name of the constant in other languages, such as `LoadBalancer`."""
@@ -44,7 +44,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Words:
-    """One of several texts."""
+    """An enumeration of texts."""
 
     name: str
     """Name of the type in other languages."""
@@ -75,7 +75,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class MapOf:
-    """A mapping with keys of the user's own, which no language spells in another way."""
+    """A mapping with user-chosen keys, which keep their spelling in every language."""
 
     values: "PropertyType"
     plain: bool
@@ -95,7 +95,7 @@ PropertyType = Simple | Words | Anything | OneOf | ListOf | MapOf | ObjectType
 
 @dataclass(frozen=True)
 class Property:
-    """A key of an object."""
+    """A property of an object."""
 
     name: str
     """Name in Python."""
@@ -112,13 +112,13 @@ class Property:
 
 
 def camel_case(name: str) -> str:
-    """Return the name of other languages for one of Python: `nodeSets` for `node_sets`."""
+    """Return a Python name in the spelling of other languages: `nodeSets` for `node_sets`."""
     first, *rest = name.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def dictionary_type(dictionary: type) -> ObjectType:
-    """Return the type of a typed dictionary, with the text below each key."""
+    """Return the type of a typed dictionary, with the docstrings of its keys."""
     hints, texts = inspect.get_annotations(dictionary), _texts(dictionary)
     required: frozenset[str] = getattr(dictionary, "__required_keys__", frozenset())
     owner = dictionary.__name__.removeprefix("Remote").removesuffix("Args")
@@ -179,14 +179,14 @@ def type_of(hint: object, name: str = "") -> PropertyType:
 
 
 def takes_outputs(hint: object) -> bool:
-    """Return True where a value of this annotation may be an Output as a whole."""
+    """Return True if a value of this annotation may be an Output as a whole."""
     if typing.get_origin(hint) in {typing.NotRequired, typing.Required, typing.Union, types.UnionType}:
         return any(takes_outputs(get_arg) for get_arg in typing.get_args(hint))
     return _is_output(hint)
 
 
 def _is_output(hint: object) -> bool:
-    """Return True for an Output, which `pulumi.Input` holds as a name."""
+    """Return True for an Output, which `pulumi.Input` contains as a forward reference."""
     if isinstance(hint, typing.ForwardRef):
         return hint.__forward_arg__.startswith("Output[")
     return typing.get_origin(hint) == pulumi.Output
@@ -215,7 +215,7 @@ def _without_parts(hint: object) -> PropertyType:
 
 
 def _words(given: object, name: str) -> Words | None:
-    """Return the words that an annotation lists, as an enumeration or as literals; None where it lists none."""
+    """Return the texts that an annotation lists, as an enumeration or literals; None if it lists none."""
     if isinstance(given, type) and issubclass(given, Enum):
         texts = member_descriptions(given)
         words = [Word(_constant(enum.name.lower()), enum.value, texts.get(enum.name, "")) for enum in given]
@@ -226,13 +226,13 @@ def _words(given: object, name: str) -> Words | None:
 
 
 def _constant(word: str) -> str:
-    """Return a name of other languages for a word: `NoSchedule` for `no_schedule`, `V24_11` for `24.11`."""
+    """Return a constant's name in other languages: `NoSchedule` for `no_schedule`, `V24_11` for `24.11`."""
     name = camel_case(f"_{word}")
     return name if name[0].isalpha() else f"V{name.replace('.', '_')}"
 
 
 def _union(arguments: Sequence[object], name: str) -> PropertyType:
-    """Return the type of a union's values. None is the absence of the key; Outputs and Awaitables hold a value."""
+    """Return the type of a union's values. None means a missing key; Outputs and Awaitables are unwrapped."""
     values = [
         argument
         for argument in arguments
@@ -243,7 +243,7 @@ def _union(arguments: Sequence[object], name: str) -> PropertyType:
 
 
 def _texts(dictionary: type) -> dict[str, str]:
-    """Return the text below each key of a typed dictionary and of those that it extends, which Python does not keep."""
+    """Return the docstrings of the keys of a typed dictionary and its bases, which Python does not keep."""
     definition = _definition(dictionary)
     known = vars(sys.modules[dictionary.__module__])
     bases = [known[base.id] for base in definition.bases if isinstance(base, ast.Name)]

@@ -1,4 +1,4 @@
-"""Components for a program in another language: the engine asks for one, and its children are registered here."""
+"""Components for a program in another language: the engine requests one, and its children are registered here."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,11 +32,11 @@ class Caller:
 
     program: RemoteProgram
     provider: str = ""
-    """Reference of the provider that this process is; empty where the engine has told none."""
+    """The engine's reference to this provider; empty if the engine has given none."""
 
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
-"""Origin of the request that is being answered."""
+"""Origin of the current request."""
 
 
 class RemoteComponents(ComponentProvider):
@@ -45,12 +45,12 @@ class RemoteComponents(ComponentProvider):
     def __init__(self) -> None:
         super().__init__(soperator_pulumi.__version__)
         self.access = AccessArgs()
-        """Access in the configuration of the provider, for components that are given none."""
+        """Access from the provider's configuration, for components without their own."""
 
     def construct(
         self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
     ) -> ConstructResult:
-        """Create a component. All of its children belong to the provider that this process is.
+        """Create a component. All of its children use this process as their provider.
 
         Raises:
             RunError: the inputs have problems; all of them are in the message.
@@ -74,18 +74,18 @@ class RemoteComponents(ComponentProvider):
 
 
 def _class_of(type_: ComponentType) -> Any:  # noqa: ANN401 - classes of different arguments
-    """Return the class of a component, whose module loads all resources of Kubernetes."""
+    """Return the class of a component. Its module loads all Kubernetes resources."""
     return getattr(soperator_pulumi, type_.name)
 
 
 def _with_own_provider(options: pulumi.ResourceOptions | None, reference: str) -> pulumi.ResourceOptions:
-    """Return options that have children of our package served by this process, and by no other version of it."""
+    """Return options that make this process, and no other version, serve the children of this package."""
     providers = {PACKAGE: pulumi.resource.DependencyProviderResource(reference)} if reference else {}
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(providers=providers))
 
 
 def _words(error: SpecError) -> str:
-    """Return the problems of a description with the names that the user wrote."""
+    """Return the problems of a description, with names as the user spelled them."""
     problems = [
         Problem(in_other_languages(problem.path, _NAMES), in_other_languages(problem.text, _NAMES))
         for problem in error.problems

@@ -1,4 +1,4 @@
-"""Names of Python and of other languages: values, paths and texts from the one to the other."""
+"""Conversion between Python's names and those of other languages, in values, paths and texts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,13 +9,13 @@ import pulumi
 from soperator_pulumi.plugin.property_types import Anything, ListOf, MapOf, ObjectType, OneOf, PropertyType, camel_case
 
 _PYTHON_NAME = re.compile(r"""(?:(?<=Did you mean ")|(?<!["']))(?<!\w)[a-z]+(?:_[a-z]+)+(?!\w)""")
-"""A name in a text. In quotes is a value of the user's, but for the key that the user probably means."""
+"""A name in a text. A quoted name is a user's value, unless it suggests the key that the user meant."""
 
 _ANYTHING = Anything()
 
 
 def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any:  # noqa: ANN401 any tree of values
-    """Return a value of another language as Python has it: keys of objects in snake_case, whole numbers as integers.
+    """Return another language's value for Python: keys of objects in snake_case, whole numbers as integers.
 
     Keys of free mappings (labels, parameters of Slurm) and unknown keys stay; Python's name of a key that is given as
     well is an unknown key, in quotes. So does all that is in an Output: none of
@@ -45,7 +45,7 @@ def from_other_language(value: object, type_: PropertyType = _ANYTHING) -> Any: 
 
 
 def names_in(type_: PropertyType) -> Iterator[str]:
-    """Yield the names of all keys of objects in a type, as Python has them."""
+    """Yield the names of all keys of objects in a type, in Python's spelling."""
     match type_:
         case ObjectType():
             for property_ in type_.properties:
@@ -59,5 +59,5 @@ def names_in(type_: PropertyType) -> Iterator[str]:
 
 
 def in_other_languages(text: str, names: frozenset[str]) -> str:
-    """Return a text for readers of other languages: each of these names in camelCase."""
+    """Return a text for readers of other languages, with these names in camelCase."""
     return _PYTHON_NAME.sub(lambda found: camel_case(found[0]) if found[0] in names else found[0], text)

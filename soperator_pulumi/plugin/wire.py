@@ -1,4 +1,4 @@
-"""Properties of resources on the wire: plain values without marks of secrets, and back."""
+"""Conversion of resource properties between the wire and plain values without secret marks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 
 def read(struct: struct_pb2.Struct) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return properties as the SDK's server of dynamic resources reads them, and the keys with a secret in the value.
+    """Return properties as the SDK's server of dynamic resources reads them, and the keys that contain secrets.
 
     Numbers are floats, None is left out, and values that a preview does not know are the text `rpc.UNKNOWN`.
     """
@@ -17,7 +17,7 @@ def read(struct: struct_pb2.Struct) -> tuple[dict[str, Any], frozenset[str]]:
 
 
 def write(values: Mapping[str, Any], secret: Collection[str]) -> struct_pb2.Struct:
-    """Return properties for the wire, those of the given keys as secrets."""
+    """Return properties for the wire. The given keys are marked as secret."""
     return PropertyValue.marshal_map(
         {key: _marked(value).with_secret(key in secret) for key, value in values.items() if value is not None}
     )

@@ -30,9 +30,9 @@ class DumpSettings(PolicySettings):
     """Settings of `accounting-dumps`."""
 
     longest_days: Annotated[int, whole(1, 366)] = 7
-    """Most days from one dump to the next, whose records a restore loses. Default: 7."""
+    """Most days between two dumps. A restore loses the records of that time. Default: 7."""
     minimum_kept: Annotated[int, whole(1, 1000)] = 3
-    """Least number of dumps to keep, as the last one may already have the damage. Default: 3."""
+    """Smallest number of dumps to keep, as the newest one may already contain the damage. Default: 3."""
 
 
 def _dumped(resources: Sequence[ResourceView], _run: Circumstances, settings: DumpSettings) -> Iterator[Finding]:

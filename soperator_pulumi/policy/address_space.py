@@ -9,11 +9,11 @@ from soperator_pulumi.render.egress import LINK_LOCAL, METADATA, PRIVATE
 Network = IPv4Network | IPv6Network
 
 _INTERNET = ("0.0.0.0/0", "2000::/3")
-"""Addresses of the internet. That of IPv6 is the global unicast of RFC 4291."""
+"""Addresses of the internet. For IPv6, the global unicast range of RFC 4291."""
 
 
 def network(cidr: object) -> Network | None:
-    """Return a range; None for text that is no CIDR, which Kubernetes refuses as well."""
+    """Return a range; None for text that is not in CIDR notation, which Kubernetes refuses as well."""
     try:
         return ip_network(cidr, strict=False) if isinstance(cidr, str) else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Policy on rights in Kubernetes: no pod of the program may do what an admin of the cluster may do."""
+"""Policy on rights in Kubernetes: no pod of the program may have the rights of a cluster admin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Policy on alerts: a cluster that takes no jobs raises an alert."""
+"""Policy on alerts: a cluster that accepts no jobs raises an alert."""
 
 from collections.abc import Iterator, Sequence
 

@@ -43,7 +43,7 @@ def _draining(resources: Sequence[ResourceView], _run: Circumstances, _settings:
 
 
 def _of_nvidia(resources: Sequence[ResourceView]) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of the node sets whose pods have GPUs of NVIDIA: there are checks of no others."""
+    """Yield the namespaces and names of node sets whose pods have NVIDIA GPUs. There are no checks of others."""
     for resource in stateful_sets(resources, "NodeSet"):
         limits = (
             limit

@@ -1,4 +1,4 @@
-"""Policy on Slurm's settings: jobs keep to their limits, and no setting ends them or keeps them out."""
+"""Policy on Slurm's settings: jobs stay within their limits, and no setting ends jobs or keeps them from starting."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -22,11 +22,11 @@ class SlurmSettings(PolicySettings):
     """Settings of `slurm-settings`."""
 
     minimum_slurmd_timeout: Annotated[int, whole(0)] = 60
-    """Least `SlurmdTimeout` in seconds, after which the jobs of a silent node fail. Default: 60."""
+    """Smallest `SlurmdTimeout` in seconds, after which the jobs of a silent node fail. Default: 60."""
 
 
 def conf_of(resource: ResourceView, path: Path) -> SlurmConf | None:
-    """Return a parsed file of Slurm in a `ConfigFiles`; None in other resources, and for a text that is not known."""
+    """Return a parsed Slurm file of a `ConfigFiles`; None for other resources, and if the text is not known."""
     text = look(resource.props, *path) if resource.acts_as("ConfigFiles") else None
     try:
         return parse_conf(text) if isinstance(text, str) else None
@@ -62,7 +62,7 @@ def _unlimited(resource: ResourceView, settings: Mapping[str, str]) -> Iterator[
 
 
 def _other_key(resource: ResourceView) -> Iterator[Finding]:
-    """Yield a munge key that moves to another Secret and changes at once: new pods have it, running ones do not."""
+    """Yield a munge key that changes and moves to another Secret at once: new pods get it, running ones do not."""
     before = _munge_key(resource.input(KEYS_BEFORE))
     now = _munge_key(resource.input("keys"))
     if not resource.acts_as("KeysInUse") or not before or not now:

@@ -1,4 +1,4 @@
-"""Policies on the configuration of policies: it is valid, and has no exception that nothing needs."""
+"""Policies on the configuration of policies: it must be valid, and every exception must be needed."""
 
 from collections.abc import Iterator, Sequence
 

@@ -45,10 +45,10 @@ _OF_TEXT = re.compile(
     r"(?i)(^|[._-])(bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|unk)"
     r"[._-]token$"
 )
-"""Name of a token of a language model's text, or of a number of them."""
+"""Name of a language model's text token, or of a number of such tokens."""
 
 _TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}")
-"""Such a token, as tokenizers write it: `<s>`, `[PAD]`; or their number."""
+"""Text token of a language model, as tokenizers write it, `<s>` or `[PAD]`, or a number of tokens."""
 
 _SETTING = re.compile(
     r"""(?:^|[{,;])[^\S\n]*(?:export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?([^\s"',;}]+)""",
@@ -57,7 +57,7 @@ _SETTING = re.compile(
 """A line of a file of settings: `password = abc`, `"password": "abc"`."""
 
 _NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~].*|required|optional|sufficient|x+|\W+")
-"""Words and templates that stand where a password would."""
+"""Words and templates that stand in place of a password."""
 
 _SHORTEST_COPY = 8
 """Shortest marked value whose copies count: shorter texts are elsewhere by chance. In characters."""
@@ -75,7 +75,7 @@ _VALUE_IS_ID = re.compile(r"random:index/random(Id|Pet|String|Uuid|Uuid4|Uuid7):
 _MARKED = "a value that the program marks as secret"
 
 _NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
-"""Parts of an object that specify nothing."""
+"""Parts of an object that are not specifications."""
 
 _STORAGE = ("PersistentVolume", "StorageClass")
 """Kinds with settings of a driver: `volumeAttributes`, `parameters`, `mountOptions`."""
@@ -102,7 +102,7 @@ def _named(name: str, value: str) -> str | None:
 
 
 def _is_of_text(name: str, value: str) -> bool:
-    """Return True for a token of a language model's text: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
+    """Return True for a text token of a language model: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
     is_token = name.lower().endswith("token")
     return is_token and bool(_OF_TEXT.search(name) or _TEXT_TOKEN.fullmatch(value.strip()))
 
@@ -255,7 +255,7 @@ def _marks(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
 
 
 def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials that are not marked. In other objects of Kubernetes they violate `secrets-in-secrets`."""
+    """Yield credentials that are not marked as secret. In other objects they violate `secrets-in-secrets`."""
     yield from _copies(resource)
     is_secret = resource.is_kubernetes and resource.kind == "Secret"
     is_other_object = (resource.is_kubernetes and not is_secret) or resource.acts_as("ConfigFiles")

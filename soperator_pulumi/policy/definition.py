@@ -14,7 +14,7 @@ class PolicySettings(Model):
     """Settings of a policy in a stack, under `soperator:policy.settings.<policy>`."""
 
     level: PolicyLevel | None = None
-    """Level in place of the environment's, at least as strict. A weaker level needs an exception with a reason."""
+    """Level that replaces the environment's, at least as strict. A weaker level needs an exception with a reason."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class AnyPolicy:
     violated_by: str
     """Examples of violations, for the table of all policies."""
     cure: str
-    """Next step for whoever violates the policy, in sentences."""
+    """Next step for a user who violates the policy, in sentences."""
     levels: Levels
     """Levels by environment."""
     severity: PolicySeverity
@@ -89,7 +89,7 @@ class AnyPolicy:
     settings: type[PolicySettings] = PolicySettings
     """Model of the settings, with their defaults."""
     exceptable: bool = True
-    """False if no exception in a stack's file has an effect."""
+    """False if exceptions in a stack's file have no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)

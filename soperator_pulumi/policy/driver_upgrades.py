@@ -43,7 +43,7 @@ def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySett
 
 
 def _approved(resource: ResourceView) -> Iterator[Finding]:
-    """Yield the approval of a Subscription that upgrades an operator, and so its drivers, without a person."""
+    """Yield the approval of a Subscription if it upgrades an operator, and so its drivers, without a person."""
     name = look(resource.props, "spec", "name")
     is_subscription = resource.kind == "Subscription" and f":{_SUBSCRIPTION}" in resource.type
     if not is_subscription or not (name is UNKNOWN or _LOADS_DRIVERS.search(str(name))):

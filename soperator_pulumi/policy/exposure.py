@@ -1,4 +1,4 @@
-"""Policies on what is open: logins, egress, user namespaces."""
+"""Policies on exposure: logins, egress, user namespaces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -43,7 +43,7 @@ _ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that nobody though
 """Labels of a namespace that only a selector of all namespaces selects."""
 
 _COPYING = ("jail-populate", "container-images")
-"""Components of the Jobs that copy a tarball and images of containers from any address. They run nothing from them."""
+"""Components of the Jobs that copy a tarball or container images from any address. They run nothing from them."""
 
 _ACCOUNTING = "accounting"
 """Component of slurmdbd. The addresses of an external database follow from a name, which no NetworkPolicy knows."""
@@ -86,7 +86,7 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
 
 
 def is_internal(annotations: Mapping[str, object], internal: Mapping[str, str] = INTERNAL_BALANCER) -> bool:
-    """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts."""
+    """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts them."""
     given = {key: str(annotations[key]).lower() for key in internal.keys() & annotations.keys()}
     return bool(given) and all(internal[key] == value for key, value in given.items())
 
@@ -127,7 +127,7 @@ def _is_any(selector: object, labels: Mapping[str, str]) -> bool:
 
 
 def admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
-    """Judge the ranges one by one, then all together: two halves make the whole."""
+    """Judge the ranges one by one, then all together: two halves may add up to everything."""
     yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
     networks = [(where, found) for where, cidr in cidrs if (found := network(cidr))]
     wide = [where for where, found in networks if is_public([found])]
@@ -230,7 +230,7 @@ def _asks_names(ports: Sequence[object]) -> bool:
 
 
 def _asks_database(resource: ResourceView, rule: object) -> bool:
-    """Return True for slurmdbd's rule of one port: no user's program runs in its pod."""
+    """Return True for slurmdbd's rule for a single port, as no user's program runs in its pod."""
     ports = listed(look(rule, "ports"))
     is_one = len(ports) == 1 and look(ports[0], "port") == (look(ports[0], "endPort") or look(ports[0], "port"))
     return is_one and look(ports[0], "port") is not None and _is_of_part(resource, _ACCOUNTING)

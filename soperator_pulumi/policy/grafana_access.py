@@ -1,4 +1,4 @@
-"""Policy on Grafana: it gives no one admin rights without a login."""
+"""Policy on Grafana: no one has admin rights without a login."""
 
 import configparser
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _TRUE = {"1", "t", "true", "y", "yes", "on"}
 """Words that Grafana reads as true."""
 
 _Option = tuple[Path, str, object]
-"""Place, name and value of an option of the section."""
+"""An option of the section: its place, name and value."""
 
 
 def _anonymous(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:

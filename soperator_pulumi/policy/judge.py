@@ -82,7 +82,7 @@ class Judge:
     def stack(
         self, policy: StackPolicy, resources: Sequence[ResourceView], more: Mapping[str, Any] | None = None
     ) -> list[Violation]:
-        """Return the violations of a policy by the stack's resources together."""
+        """Return the violations of a policy by all resources of the stack together."""
         objects = [kubernetes_object for resource in resources for kubernetes_object in resource.objects()]
         return [*self._judged(policy, policy.check(objects, self._circumstances, self._settings(policy, more)))]
 

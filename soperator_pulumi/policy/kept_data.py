@@ -63,7 +63,7 @@ def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _is_disposable(claim: ResourceView) -> object:
-    """Return True, False or UNKNOWN: whether a claim of the program says why its data may be lost."""
+    """Return True, False or UNKNOWN: whether the program gives a reason why a claim's data may be lost."""
     if claim.is_ours:
         return False
     reason = look(claim.props, "metadata", "annotations", DISPOSABLE_ANNOTATION)
@@ -110,7 +110,7 @@ def _holders(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
 
 
 def _claims(resource: ResourceView) -> Sequence[object]:
-    """Return the claims that a resource is or creates, without those of which the program says why they may be lost."""
+    """Return the claims that a resource is or creates, except those with a reason why their data may be lost."""
     if not resource.is_kubernetes:
         return ()
     if resource.kind == "PersistentVolumeClaim":
@@ -132,7 +132,7 @@ KEPT_NAMESPACES = StackPolicy(
 
 
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
-"""Annotation of the class that claims without a class get."""
+"""Annotation of the StorageClass that claims without a class get."""
 
 
 def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ class Environment(StrEnum):
 
     @property
     def strictness(self) -> int:
-        """Rank among the environments, from 0 for `local`."""
+        """Rank among the environments, starting with 0 for `local`."""
         return [*Environment].index(self)
 
 

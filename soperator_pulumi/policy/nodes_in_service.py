@@ -18,8 +18,8 @@ class ServiceSettings(PolicySettings):
     """Settings of `nodes-in-service`."""
 
     at_most: Annotated[Share, WithJsonSchema({"type": ["integer", "string"]})] = Share(50, percent=True)
-    """Nodes that a deployment may take out of service or do without, as a number or a percentage of the node set.
-    Default: 50 %. A rolling update may recreate one node at a time in any case."""
+    """Nodes that a deployment may take out of service or lack, as a number or a percentage of the node set. Default: 50
+    %. A rolling update may recreate one node at a time in any case."""
 
 
 def _out_of_service(resource: ResourceView, _run: Circumstances, settings: ServiceSettings) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Patches of a program to its own objects: policies judge the patched object."""
+"""Patches that a program applies to its own objects: policies judge the patched object."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ def objects_and_patches(resources: Sequence[ResourceView]) -> list[ResourceView]
 
 
 def changes(patch: ResourceView, resource: ResourceView) -> bool:
-    """Return True if a patch is to this object, or may be: a preview may not know the namespace yet."""
+    """Return True if a patch applies to this object, or may: a preview may not know the namespace yet."""
     spaces, names = (patch.namespace, resource.namespace), (_name(patch), _name(resource))
     same_space = UNKNOWN in spaces or spaces[0] == spaces[1]
     return resource.is_kubernetes and patch.kind == resource.kind and same_space and names[0] == names[1] is not None

@@ -1,4 +1,4 @@
-"""Policy on routes: no Ingress and no Gateway opens the REST API or logins to the internet."""
+"""Policy on routes: no Ingress or Gateway opens the REST API or logins to the internet."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -46,7 +46,7 @@ _ANNOTATIONS, _OF_GATEWAY = ("metadata", "annotations"), ("spec", "infrastructur
 
 
 class _Door(NamedTuple):
-    """An Ingress or a Gateway, and the annotations that say whom it admits."""
+    """An Ingress or a Gateway, and the annotations that state whom it admits."""
 
     resource: ResourceView
     annotations: Path
@@ -127,7 +127,7 @@ def _backends(route: ResourceView) -> Iterator[tuple[Path, _Name]]:
 
 
 def _open(route: ResourceView, path: Path, words: str, gateways: Mapping[_Name, ResourceView]) -> Iterator[Finding]:
-    """Judge the doors of a route that leads to a cluster's pods."""
+    """Yield the problems of an Ingress or Gateway whose route leads to a cluster's pods."""
     if route.kind == "Ingress":
         yield from _door(_Door(route, _ANNOTATIONS, _INTERNAL_INGRESS, _RANGES_OF_INGRESS), route, path, words)
         return

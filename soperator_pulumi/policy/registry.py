@@ -81,7 +81,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
 
 
 def without(policies: Sequence[AnyPolicy], switched_off: Mapping[str, str]) -> tuple[AnyPolicy, ...]:
-    """Return the policies without those that your pack turns off, with a reason for every one of them.
+    """Return the policies without those that your pack turns off, each with a reason.
 
     Args:
         policies: The policies.

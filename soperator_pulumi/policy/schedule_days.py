@@ -1,4 +1,4 @@
-"""Days on which a schedule of cron starts, so that a verdict does not depend on how it is written."""
+"""Days on which a cron schedule starts, so that a verdict does not depend on how it is written."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -12,17 +12,17 @@ _WORDS = {
     "@midnight": "* * *",
     "@hourly": "* * *",
 }
-"""Days, months and days of the week of the words: https://pkg.go.dev/github.com/robfig/cron/v3."""
+"""Numbers of the names for months and weekdays: https://pkg.go.dev/github.com/robfig/cron/v3."""
 
 _MONTHS = ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 _START, _YEARS = date(2001, 1, 1), 28
-"""Years after which days of the week, months and leap days repeat."""
+"""Start and length in years of the period after which weekdays, months and leap days repeat."""
 
 
 def longest_gap(schedule: str) -> int | None:
-    """Return the most days from one start to the next; None for a text that is no schedule, or never starts."""
+    """Return the most days between two starts; None for a text that is not a schedule, or that never starts."""
     last: date | None = None
     longest = None
     try:

@@ -240,7 +240,7 @@ _SCALED = ("spec", "scaleTargetRef")
 _STRATEGY = ("spec", "updateStrategy", "type")
 
 _GRACE = 30
-"""Least time in seconds for a pod to end: Kubernetes' default, and the least that `drain.grace` takes."""
+"""Shortest time in seconds for a pod to end: Kubernetes' default, and the minimum of `drain.grace`."""
 
 
 def _undrained(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -280,7 +280,7 @@ def _restarts(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _killed(resource: ResourceView) -> Iterator[Finding]:
-    """Yield the times that are too short for the pods of a cluster to end their work."""
+    """Yield times that are too short for a cluster's pods to finish their work."""
     path = ("spec", "template", "spec", "terminationGracePeriodSeconds")
     seconds = whole_number(look(resource.props, *path))
     if (

@@ -34,7 +34,7 @@ class ResourceView:
     parent: str = ""
     """URN of the parent."""
     protect: bool = False
-    """True if Pulumi refuses to delete it."""
+    """True if Pulumi refuses to delete the resource."""
     retain_on_delete: bool | None = None
     """None if not known: engines do not pass it on."""
     dependencies: Sequence[str] = ()

@@ -1,1 +1,1 @@
-"""Text of files from a spec: pure functions, with the same text for the same spec."""
+"""Text of files rendered from a spec: pure functions that always return the same text for the same spec."""

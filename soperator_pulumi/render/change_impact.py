@@ -35,7 +35,7 @@ class SlurmConf:
     """A slurm.conf, parsed as far as rendered files need."""
 
     parameters: Mapping[str, str]
-    """Parameters in Slurm's spelling. The last of a repeated one counts."""
+    """Parameters in Slurm's spelling. If one is repeated, the last value counts."""
     lines: Mapping[str, Mapping[str, Row]]
     """Lines that may repeat, by kind and name."""
 
@@ -79,7 +79,7 @@ def _pairs(content: str) -> list[tuple[str, str]]:
 
 
 class Effect(IntEnum):
-    """Impact of a change, from the mildest."""
+    """Impact of a change, starting with the mildest."""
 
     RELOAD = 0
     """`scontrol reconfigure`."""
@@ -88,12 +88,12 @@ class Effect(IntEnum):
     LOSES_JOBS = 2
     """`scontrol reconfigure`, with the loss of running and pending jobs: refused while there are any."""
     IMPOSSIBLE = 3
-    """None: a running cluster cannot take the change."""
+    """None: a running cluster cannot accept the change."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two versions of the files."""
+    """A difference between two versions of the files."""
 
     what: str
     """The parameter (`KillWait`), the line (`PartitionName=gpu`) or the file (`cgroup.conf`)."""
@@ -126,24 +126,24 @@ PARAMETER_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     "SlurmdSpoolDir": (Effect.LOSES_JOBS, "slurmd no longer finds the steps that run"),
     "SwitchType": (Effect.LOSES_JOBS, "records of all jobs may be lost (slurm.conf(5))"),
 }
-"""Parameters of slurm.conf whose change takes more than a reconfigure, with the reason."""
+"""Parameters of slurm.conf whose change needs more than a reconfigure, with the reason."""
 
 _RELOAD = (Effect.RELOAD, "")
 
 _FILE_EFFECTS: Mapping[str, tuple[Effect, str]] = {
     ACCOUNTING_CLUSTER_ID: (Effect.RESTART, "slurmctld takes the confirmed id as it starts; jobs stay"),
 }
-"""Files whose change takes more than a reconfigure, unless they go."""
+"""Files whose change, unless they are removed, needs more than a reconfigure."""
 
 _LOWERED: Mapping[str, tuple[int, str]] = {
     "MaxNodeCount": (0, "nodes that no longer fit vanish with their jobs (measured)"),
     "MaxJobCount": (10_000, "jobs that no longer fit are dropped when slurmctld reads its state (measured)"),
 }
-"""Parameters that lose jobs when they are lowered: Slurm's default, and the reason."""
+"""Parameters whose lowering loses jobs, with Slurm's default and the reason."""
 
 
 def changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:
-    """Return the differences between two versions of Slurm's files, the hardest first.
+    """Return the differences between two versions of Slurm's files, those with the largest impact first.
 
     Args:
         old: Texts of the files in force, by name.

@@ -1,4 +1,4 @@
-"""The slurm.conf of pods that are clients of slurmctld and no nodes of the cluster: slurmrestd, the exporter."""
+"""The slurm.conf of pods that are clients of slurmctld but not nodes of the cluster: slurmrestd, the exporter."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 
 
 def client_slurm_conf(spec: ClusterSpec, more: Mapping[str, str] | None = None) -> str:
-    """Return the file, which leads client programs to slurmctld.
+    """Return the file, with which client programs find slurmctld.
 
     Args:
         spec: The cluster.

@@ -1,4 +1,4 @@
-"""Parameters by which daemons and commands of Slurm reach each other."""
+"""Parameters with which Slurm's daemons and commands reach each other."""
 
 from soperator_pulumi.spec.cluster import ClusterSpec
 

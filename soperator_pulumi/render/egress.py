@@ -1,6 +1,6 @@
-"""Egress of jobs and sessions, from the words of a spec: ranges of addresses with holes, and ports.
+"""Egress of jobs and sessions: address ranges with holes, and ports, from the keywords of a spec.
 
-NetworkPolicies only allow, so an allowed range leaves out closed addresses (`ipBlock.except`), and ranges of ports end
+NetworkPolicies only allow, so an allowed range leaves out closed addresses (`ipBlock.except`), and port ranges end
 before closed ports and begin after them (`endPort`).
 """
 
@@ -14,10 +14,10 @@ from soperator_pulumi.spec.types.addresses import LAST_PORT, Ports
 ALL = ("0.0.0.0/0", "::/0")
 
 PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
-"""RFC 1918, RFC 6598 and RFC 4193."""
+"""Private ranges of RFC 1918, RFC 6598 and RFC 4193."""
 
 LINK_LOCAL = ("169.254.0.0/16", "fe80::/10")
-"""RFC 3927 and RFC 4291: metadata services of most clouds, agents of nodes."""
+"""Link-local ranges of RFC 3927 and RFC 4291: metadata services of most clouds, agents of nodes."""
 
 METADATA = (
     "100.100.100.200/32",  # Alibaba Cloud
@@ -33,20 +33,20 @@ METADATA = (
 """Metadata services at addresses that are not link-local, by their providers' manuals."""
 
 DNS_PORTS = (53, 5353)
-"""Ports of name servers. Policies see the port of the pod behind a Service: 5353 in OpenShift."""
+"""Ports of name servers. Policies apply to the pod's port behind a Service: 5353 in OpenShift."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A range of addresses, and its closed part besides the Kubernetes API."""
+    """A range of addresses, and its closed part other than the Kubernetes API."""
 
     cidr: str
     closed: tuple[str, ...]
     by_word: bool
-    """Opened by a word, not by a CIDR of the user: closed addresses stay closed even if they are the whole range."""
+    """True if a keyword opened it, not a user's CIDR: closed addresses stay closed even if they are the whole range."""
 
     def holes(self, api_servers: Sequence[str]) -> tuple[str, ...]:
-        """Return the closed addresses in the range, the Kubernetes API's among them, in CIDR notation."""
+        """Return the closed addresses in the range, including those of the Kubernetes API, in CIDR notation."""
         whole = ip_network(self.cidr)
         if self.by_word and any(_lies_in(whole, ip_network(api_server)) for api_server in api_servers):
             return tuple(str(half) for half in whole.subnets())  # Kubernetes refuses a hole as large as its range
@@ -54,7 +54,7 @@ class Block:
 
 
 def blocks(egress: Sequence[str]) -> list[Block]:
-    """Return the ranges of addresses that words and CIDRs of `network.egress` open."""
+    """Return the address ranges that keywords and CIDRs of `network.egress` open."""
     opened: list[Block] = []
     services = (*LINK_LOCAL, *METADATA)
     if Destination.INTERNET in egress:
@@ -67,7 +67,7 @@ def blocks(egress: Sequence[str]) -> list[Block]:
 
 
 def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
-    """Return the `closed` ranges inside a larger range: Kubernetes refuses others.
+    """Return the `closed` ranges inside a larger range, as Kubernetes refuses others.
 
     So a CIDR that names a closed range, or a part of one, opens it.
     """
@@ -78,7 +78,7 @@ def holes(cidr: str, closed: Iterable[str]) -> tuple[str, ...]:
 
 
 def open_ports(closed: Iterable[Ports]) -> list[Ports]:
-    """Return the ranges of ports between closed ones."""
+    """Return the port ranges between closed ports."""
     left: list[Ports] = []
     start = 1
     for ports in sorted(closed):

@@ -14,9 +14,9 @@ def gres_types(spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def tracked_gres(spec: ClusterSpec) -> tuple[str, ...]:
-    """Return the generic resources of slurm.conf's AccountingStorageTRES: each of them, and each type of GPU.
+    """Return the generic resources of slurm.conf's AccountingStorageTRES: all names, and all types of GPUs.
 
-    By a type alone, jobs that name no type would not be counted (slurm.conf(5)).
+    With types only, jobs that name no type would not be counted (slurm.conf(5)).
     """
     types = {kind for declared in _all(spec) for kind in declared.types if kind}
     of_types = [f"gpu:{kind}" for kind in sorted(types)]
@@ -24,7 +24,7 @@ def tracked_gres(spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
-    """Return the share of a node's CPUs and memory by GPU, for jobs that request GPUs and nothing else.
+    """Return the CPUs and memory per GPU, for jobs that request only GPUs.
 
     Args:
         members: Node sets of a partition. The smallest share fits all of their nodes.
@@ -41,7 +41,7 @@ def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
 
 
 def start_arguments(gpus: GpusSpec | None, layout: CpuLayout | None = None) -> list[str]:
-    """Return what a pod must find at its start, as arguments of start.sh.
+    """Return the devices that a pod must find at its start, as arguments of start.sh.
 
     Args:
         gpus: GPUs of the node set.
@@ -58,7 +58,7 @@ def start_arguments(gpus: GpusSpec | None, layout: CpuLayout | None = None) -> l
 
 
 def _whole_cores(node_set: NodeSetSpec, cpus: int) -> int:
-    """Return the CPUs of whole cores: Slurm rounds up what a job requests, and the last GPUs would have none."""
+    """Return CPUs rounded to whole cores: Slurm rounds requests up, which would leave no cores for the last GPUs."""
     threads = node_set.layout.threads_per_core if node_set.layout else 1
     return cpus // threads * threads
 

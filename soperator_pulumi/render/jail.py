@@ -25,7 +25,7 @@ def source_name(spec: ClusterSpec) -> str:
 
 
 def tree_id(spec: ClusterSpec) -> str:
-    """Return the id of the source's tree: the same text of the source, the same tree."""
+    """Return the id of the source's tree, which depends only on the source's text."""
     return hashlib.sha256(source_name(spec).encode()).hexdigest()[:_ID_DIGITS]
 
 
@@ -35,7 +35,7 @@ def active_tree(spec: ClusterSpec) -> str:
 
 
 def submounts(spec: ClusterSpec, role: SubmountRole, node_set: str | None = None) -> tuple[SubmountSpec, ...]:
-    """Return the submounts of a role's pods, in the order of their paths.
+    """Return the submounts of a role's pods, sorted by path.
 
     Args:
         spec: The cluster.
@@ -47,9 +47,9 @@ def submounts(spec: ClusterSpec, role: SubmountRole, node_set: str | None = None
 
 
 def jail_binds(spec: ClusterSpec, role: SubmountRole, node_set: str | None = None) -> list[str]:
-    """Return the paths of a pod bound over a tree, as arguments of the plugin and of `jail-login`.
+    """Return the paths of a pod to bind over a tree, as arguments of the plugin and of `jail-login`.
 
-    slurmd's spool is not among them: a job sees its own part alone.
+    slurmd's spool is not among them, as a job sees only its own part.
     """
     own = {
         submount.path: submount.read_only
@@ -89,10 +89,10 @@ _SCRIPTS = tuple(
 
 
 def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
-    """Return the directories with the same path in the jail and on a worker's root: True for read-only ones.
+    """Return the directories that have the same path in the jail and on a worker's root: True for read-only ones.
 
-    Users may enter no other directory of the worker. A directory of some node sets is among them, as slurmctld does not
-    know where a job will run; it is read-only if it is so on all of them.
+    Users may enter no other directory of the worker. The directories of some node sets are included, as slurmctld does
+    not know where a job will run. They are read-only if they are read-only on all of these node sets.
     """
     own: dict[str, bool] = {}
     for submount in submounts(spec, SubmountRole.WORKER):
@@ -102,7 +102,7 @@ def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
 
 
 def job_submit_lua(spec: ClusterSpec) -> str:
-    """Return job_submit.lua, by which slurmctld refuses jobs out of bounds, or with files outside of the jail.
+    """Return job_submit.lua, with which slurmctld refuses jobs that exceed limits or use files outside the jail.
 
     slurmctld reads it from the folder of slurm.conf.
     """
@@ -123,5 +123,5 @@ def job_submit_lua(spec: ClusterSpec) -> str:
 
 
 def _list(paths: Iterable[str]) -> str:
-    """Return a Lua list. Paths of a spec have no special character of a Lua string."""
+    """Return a Lua list. Paths of a spec contain no character that is special in a Lua string."""
     return "{" + ", ".join(f'"{path}"' for path in paths) + "}"

@@ -1,4 +1,4 @@
-"""Settings of containers in jobs for the program that brings images: a JSON file that it reads at every start."""
+"""Settings of containers in jobs: a JSON file that the program for bringing images reads at every start."""
 
 import json
 from typing import Any

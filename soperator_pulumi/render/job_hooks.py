@@ -1,4 +1,4 @@
-"""Settings of the hooks of jobs: a JSON file and the scripts, which all workers read at each job, and slurm.conf."""
+"""Settings of job hooks: a JSON file and scripts that workers read for every job, and lines of slurm.conf."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 def hook_files(spec: ClusterSpec) -> dict[str, str]:
-    """Return the files of the ConfigMap: the settings, and the site's scripts."""
+    """Return the files of the ConfigMap: the settings, and the site's own scripts."""
     hooks = spec.hooks
     if hooks is None:
         return {}
@@ -30,7 +30,7 @@ def hook_files(spec: ClusterSpec) -> dict[str, str]:
 
 
 def hook_parameters(spec: ClusterSpec) -> dict[str, str]:
-    """Return the parameters of slurm.conf that have slurmd run the hooks; none where there are none."""
+    """Return the slurm.conf parameters that make slurmd run the hooks; none if there are no hooks."""
     hooks = spec.hooks
     if hooks is None:
         return {}
@@ -45,8 +45,8 @@ def hook_parameters(spec: ClusterSpec) -> dict[str, str]:
 def hook_flags(spec: ClusterSpec) -> dict[str, str]:
     """Return entries of lists in slurm.conf for a prolog.
 
-    By `Alloc` it runs on all nodes of a job before anything of the job does. By `nohold_on_prolog_fail` slurmctld
-    starts a job elsewhere whose prolog failed; by default it holds the job until an admin releases it.
+    With `Alloc`, it runs on all nodes of a job before anything of the job does. With `nohold_on_prolog_fail`, slurmctld
+    restarts a job elsewhere if its prolog failed; by default it holds the job until an admin releases it.
     """
     if not has_prolog(spec):
         return {}
@@ -54,7 +54,7 @@ def hook_flags(spec: ClusterSpec) -> dict[str, str]:
 
 
 def has_prolog(spec: ClusterSpec) -> bool:
-    """Return True where a hook runs before jobs."""
+    """Return True if a hook runs before jobs."""
     hooks = spec.hooks
     return hooks is not None and bool(hooks.prolog or [*_ours(spec, hooks, Moment.PROLOG)])
 

@@ -8,7 +8,7 @@ CONTROLLER_HOST = "controller-0"
 SLURMCTLD_PORT = 6817
 SLURMD_PORT = 6818
 ANSWERS_PORT = 6816
-"""Port of a pod that is open while its daemon of Slurm answers: the kubelet's probe starts no program."""
+"""Port of a pod that is open while its Slurm daemon answers, so that the kubelet's probe starts no program."""
 
 ACCOUNTING_HOST = "accounting-0"
 """Host name of slurmdbd's pod."""
@@ -16,32 +16,32 @@ ACCOUNTING_HOST = "accounting-0"
 SLURMDBD_PORT = 6819
 
 SLURM_OF_SPEC = "SLURM_OF_SPEC"
-"""Variable with `slurm.version`, in containers of daemons that convert what is stored."""
+"""Variable with `slurm.version`, in containers of daemons that convert their stored state."""
 
 ACCOUNTING_CLUSTER_ID = "accounting-cluster-id"
 """File with the confirmed id of the cluster in the accounting database, for slurmctld's start; next to slurm.conf."""
 
 SLURMDBD_DIR = "/run/slurmdbd"
-"""Directory in memory of slurmdbd's container, with its files in the mode that it demands."""
+"""Directory in memory of slurmdbd's container, with slurmdbd's files in the required mode."""
 
 JWT_KEY = "jwt.key"
-"""Name of the key that signs tokens, in the directory of each daemon that checks them."""
+"""File name of the key that signs tokens, in the directories of daemons that check them."""
 
 REST_PORT = 6820
 REST_UID = 64033
-"""uid and gid of slurmrestd in its image: neither root nor SlurmUser, which slurmrestd refuses to be."""
+"""uid and gid of slurmrestd in its image. slurmrestd refuses to run as root or SlurmUser."""
 
 REST_SOCKET = "/run/rest/slurmrestd.sock"
-"""Socket of slurmrestd, in memory that it shares with the proxy alone."""
+"""Socket of slurmrestd, in memory that only the proxy shares."""
 
 REST_CONF_DIR = "/etc/rest"
 REST_TLS_DIR = "/etc/rest-tls"
 REST_HEALTH_PORT = 6821
-"""Port of the proxy for probes alone: no flood of clients keeps the kubelet from it."""
+"""Port of the proxy for probes only, so that no flood of clients can block the kubelet."""
 
 REST_HEALTH_PATH = "/healthz"
 REST_THREADS = 20
-"""Threads of slurmrestd, slurmrestd(8)'s default, and so the requests that it answers at the same time."""
+"""Threads of slurmrestd, the default of slurmrestd(8), and so the requests that it answers at the same time."""
 
 METRICS_PORT = 9341
 METRICS_PATH = "/metrics"
@@ -49,18 +49,18 @@ ACCOUNT_DIR = "/run/kubernetes"
 """Directory of the service account's token in the exporter's container."""
 
 EXPORTER_UID = 64035
-"""uid and gid of the exporter of metrics in its image: a user without any right in Slurm."""
+"""uid and gid of the metrics exporter in its image: a user without rights in Slurm."""
 
 DATABASE_HOST = "database"
 """Service of the cluster's own MariaDB."""
 
 OPERATOR_DATABASE_HOST = "accounting-database"
-"""MariaDB of mariadb-operator, which names its objects after it: none has a name of the cluster's own MariaDB."""
+"""MariaDB of mariadb-operator. It names its objects differently from the cluster's own MariaDB."""
 
 DATABASE_PORT = 3306
 
 DATABASE_AUTHORITY = "/etc/database-authority/ca.crt"
-"""Certificate of the authority of a database elsewhere, in slurmdbd's container."""
+"""Certificate of an external database's authority, in slurmdbd's container."""
 
 DATABASE_NAME = "slurm_acct_db"
 DATABASE_USER = "slurm"
@@ -73,7 +73,7 @@ DATABASE_DIR = "/var/lib/mysql"
 """Mount point of the database's volume."""
 
 DUMP_COMPONENT = "accounting-dump"
-"""CronJob of dumps of the database, and component of its pods."""
+"""CronJob of database dumps, and component of its pods."""
 
 DUMP_CONTAINER = "dump"
 DUMPS_CLAIM = "accounting-dumps"
@@ -81,11 +81,11 @@ DUMPS_DIR = "/var/lib/dumps"
 """Mount point of the volume with the dumps."""
 
 SRUN_PORTS = (60001, 63000)
-"""First and last port of srun on login and worker nodes, for its tasks' output. A NetworkPolicy opens this range. One
-srun takes a few ports: a login node has room for several hundred."""
+"""First and last port of srun on login and worker nodes, for the output of tasks. A NetworkPolicy opens this range. One
+srun uses a few ports, so a login node can run several hundred."""
 
 SSH_PORT = 2222
-"""Port of sshd, above 1024, which needs no capability."""
+"""Port of sshd, above 1023, so that it needs no capability."""
 
 STATE_DIR = "/var/spool/slurmctld"
 SPOOL_DIR = absolute_path.SPOOL
@@ -101,7 +101,7 @@ SSH_HOST_KEY = "/etc/ssh-host/ssh_host_ed25519_key"
 SSH_KEYS_DIR = "/etc/ssh-keys"
 
 SLURM_UID = 64030
-"""uid and gid of slurm in all images: Debian's."""
+"""uid and gid of slurm in all images, as in Debian."""
 
 HOMES_DIR = absolute_path.HOMES
 SHARED_MEMORY_DIR = absolute_path.SHARED_MEMORY
@@ -120,20 +120,20 @@ TREES_IN_JAIL = "trees"
 """Directory of the jail's volume with the trees."""
 
 IMAGES_IN_JAIL = "container-images"
-"""Directory of the jail's volume with the images for everybody."""
+"""Directory of the jail's volume with shared container images."""
 
 PUBLISHED_IMAGES = "/var/lib/soperator/images"
-"""Directory of the images for everybody in worker containers, in the jail, and in the pod that fills it
+"""Directory of shared container images in worker containers, in the jail, and in the pod that fills it
 (`spank-plugin/container_view.h`, `images/containers/container_images/published_images.py`)."""
 
 PUBLISH_IMAGES = "/usr/lib/soperator/containers/publish-images"
-"""Program that fills it, in the worker's image."""
+"""Program that fills the directory of shared images, in the worker's image."""
 
 DOCKER_CONFIG_KEY = ".dockerconfigjson"
 """Key of a Secret of the type kubernetes.io/dockerconfigjson."""
 
 LIST_IMAGES = "/usr/lib/soperator/containers/list-images"
-"""Program that lists it and users' stores, in the worker's image."""
+"""Program that lists shared images and users' stores, in the worker's image."""
 
 JAIL_VIEWS = "/run/jail"
 """Directory of a login container with the views of trees."""
@@ -148,16 +148,16 @@ SPANK_PLUGIN = f"{CLIENT_DIR}/lib/slurm/spank_jail.so"
 """SPANK plugin that moves a job into the jail."""
 
 OPEN_AS_USER = f"{CLIENT_DIR}/lib/open_as_user.so"
-"""Library with which slurmd opens files of users, and lets in a step's own tasks alone, by LD_PRELOAD."""
+"""Library with which slurmd opens users' files as the user, and accepts only a step's own tasks (LD_PRELOAD)."""
 
 JAIL_BINDS = f"{RUN_DIR}/jail-binds"
-"""Mounts of a worker's pod for the jail, one argument of the plugin a line, written by the pod."""
+"""Mounts of a worker's pod for the jail, one plugin argument per line, written by the pod."""
 
 JAIL_OWN = f"{RUN_DIR}/jail-own"
-"""List of a worker pod's own directories, cleared of a user's files after the user's last job."""
+"""List of a worker pod's own directories, from which a user's files are removed after the user's last job."""
 
 NODE_GRES = f"{RUN_DIR}/gres.conf"
-"""Generic resources of one node, written by its pod from the devices that it has, and included by gres.conf."""
+"""Generic resources of one node. Its pod writes the file from the devices that it has, and gres.conf includes it."""
 
 JOB_FILES = f"{RUN_DIR}/job-files"
 """Directory of a worker that every job on it sees at the same path, read-only."""
@@ -169,7 +169,7 @@ HEALTH_SETTINGS = "/etc/soperator/health"
 """Directory of a worker's container with the settings of the quick checks."""
 
 HOOKS_FILE = "job_hooks.json"
-"""File of the hooks' settings, in the folder of those of node sets, whose names have no underscore."""
+"""File with the hooks' settings, among those of node sets, whose names cannot have an underscore."""
 
 CONTAINERS_FILE = "job_containers.json"
 """File of the settings of containers in jobs, in the same directory."""
@@ -179,7 +179,7 @@ JOB_EPILOG = "/usr/lib/soperator/health/job-epilog"
 """Programs that run the hooks of jobs, in the worker's image."""
 
 GPU_JOBS = "/var/lib/soperator/gpu-jobs"
-"""Directory of a worker's container with the machine's files that name the job of each GPU."""
+"""Directory of a worker's container with the machine's files that name the job of every GPU."""
 
 IMAGE_SCRIPTS = "/usr/lib/soperator"
 """Folder of the scripts that start slurmctld, slurmdbd and a worker, in their images."""
@@ -188,7 +188,7 @@ LONG_CHECK = "/usr/lib/soperator/health/long-check"
 """Program of the long checks, in the worker's image."""
 
 LONG_CHECK_SETTINGS = "/etc/soperator/long-checks"
-"""Directory of a long check's container with the settings of the long checks."""
+"""Directory of a long check's container with its settings."""
 
 LONG_CHECK_REPORTS = "/run/long-checks"
 """Directory of the exporter's container with the reports of the long checks."""
@@ -198,13 +198,13 @@ NOT_VERIFIED = "health: not verified"
 
 HEALTH_USER = "soperator-health"
 HEALTH_UID = 64034
-"""uid and gid of the user whose jobs the long checks are: a user without any right."""
+"""uid and gid of the user who runs the jobs of long checks, without any rights."""
 
 HEALTH_FOLDER = f"{HOMES_DIR}/{HEALTH_USER}"
-"""Directory with the reports of the long checks, and the outputs of their jobs."""
+"""Directory with the reports of the long checks and the output of their jobs."""
 
 DRIVER = f"{RUN_DIR}/driver"
-"""Tree of the GPU driver of a worker's container, made at its start, for the views of jobs."""
+"""Tree of the GPU driver for jobs' views, made when the worker's container starts."""
 
 JAIL_LOGIN = f"{CLIENT_DIR}/sbin/jail-login"
 """Program that makes the view of a tree for sshd."""
@@ -222,7 +222,7 @@ DECLARED_USERS = "/etc/users"
 """Users of the spec in the container that merges users."""
 
 JAIL_TOOLS_DIR = "/.jail-tools"
-"""Our Python, installed in the image from which the jail is filled."""
+"""Python interpreter of jail_tools, installed in the image from which the jail is filled."""
 
 JAIL_TOOLS = (f"{JAIL_TOOLS_DIR}/bin/python3", "-I", "-m", "jail_tools")
 """Command whose subcommands fill and switch trees, merge users and run the admin shell."""
@@ -241,9 +241,9 @@ ADMIN_TREE = "/.tree"
 
 
 HEADER = "# Rendered by soperator-pulumi from the cluster's spec: a change by hand is undone by the next deployment."
-"""First line of every rendered file with comments. Without a time, as the same spec gives the same file."""
+"""First line of every rendered file with comments. It has no time, as the same spec must give the same file."""
 
 
 def lines(*texts: str) -> str:
-    """Return a file of these lines."""
+    """Return a file with these lines."""
     return "\n".join(texts) + "\n"

@@ -1,4 +1,4 @@
-"""Settings of the long checks: a JSON file each, which their CronJobs' pods read."""
+"""Settings of the long checks: one JSON file per check, which the pods of its CronJob read."""
 
 import json
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ FORMAT = 1
 
 
 def enabled_checks(spec: ClusterSpec) -> dict[LongCheck, LongCheckSpec]:
-    """Return the long checks that are switched on and have nodes."""
+    """Return the enabled long checks that have nodes."""
     checks = spec.health.long_checks
     return {name: check for name, check in checks.items() if check.enabled and [*_node_sets(spec, name)]}
 
 
 def long_check_files(spec: ClusterSpec) -> dict[str, str]:
-    """Return the files of the ConfigMap: the settings of each check."""
+    """Return the files of the ConfigMap: the settings of every check."""
     return {
         f"{name}.json": json.dumps(long_settings(spec, name, check), indent=1) + "\n"
         for name, check in enabled_checks(spec).items()
@@ -75,13 +75,13 @@ def time_limit_seconds(name: LongCheck, check: LongCheckSpec) -> float:
 
 
 def _settle_seconds(spec: ClusterSpec) -> float:
-    """Return the time in which a quick check that still fails has drained its node again: two rounds."""
+    """Return the time within which a quick check that still fails drains its node again: two rounds."""
     health = spec.health
     return 2 * health.interval.total_seconds() + health.timeout.total_seconds() if health.enabled else 0
 
 
 def _verified(spec: ClusterSpec, long_check: LongCheck) -> Iterator[str]:
-    """Yield the quick checks whose drains wait for this longer test."""
+    """Yield the quick checks whose drains end when this long check passes."""
     if spec.health.enabled:
         for name, change in merged_checks(spec.health).items():
             if (
@@ -93,7 +93,7 @@ def _verified(spec: ClusterSpec, long_check: LongCheck) -> Iterator[str]:
 
 
 def _node_sets(spec: ClusterSpec, name: LongCheck) -> Iterator[NodeSetSpec]:
-    """Return the node sets that a check is for."""
+    """Return the node sets that a check applies to."""
     return (node_set for node_set in spec.node_sets if applies(name, node_set))
 
 

@@ -14,7 +14,7 @@ _UNLIMITED = "4Gi"
 
 
 def mariadb_settings(memory: str | None) -> dict[str, str]:
-    """Return the settings by their names in my.cnf, for a container with this limit of memory."""
+    """Return the settings by name in my.cnf, for a container with this memory limit."""
     pool = max(_SMALLEST_POOL_MIB, int(amount(memory or _UNLIMITED) / _MIB) // 2)
     return {
         # The pool is at most half of the memory: connections, sorts and the log take the rest.

@@ -1,4 +1,4 @@
-"""Settings of the quick checks: a JSON file a node set, which its pods read each round, and the lines of slurm.conf."""
+"""Settings of the quick checks: a JSON file per node set, which its pods read every round, and slurm.conf lines."""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from soperator_pulumi.spec.types.quantity import amount
 _MIB = 1024**2
 
 _LEAST_LINKED = {"v100": 8}
-"""GPUs of a node from which all have the links of their model, if that is not 2. A V100 is linked to others directly: a
-virtual machine with a part of them has fewer. A single GPU of any model may have none."""
+"""Number of a node's GPUs from which all have their model's number of links, if it is not 2. V100s are linked directly,
+so a virtual machine with some of them has fewer links. A single GPU of any model may have none."""
 
 FORMAT = 1
 """Format of the files (`images/health/node_health/check_settings.py`)."""
@@ -26,7 +26,7 @@ FORMAT = 1
 PROGRAM_FILE = "program.sh"
 
 SMI_SECONDS = 40
-"""Bound of nvidia-smi, which loads the driver first without persistence mode: 10 to 30 s with eight GPUs."""
+"""Time limit of nvidia-smi. Without persistence mode it first loads the driver: 10 to 30 s with eight GPUs."""
 
 
 def health_files(spec: ClusterSpec) -> dict[str, str]:
@@ -37,7 +37,7 @@ def health_files(spec: ClusterSpec) -> dict[str, str]:
 
 
 def health_parameters(health: HealthSpec) -> dict[str, str]:
-    """Return the parameters of slurm.conf that have slurmd run the checks; none where they are off."""
+    """Return the slurm.conf parameters that make slurmd run the checks; none if they are off."""
     if not health.enabled:
         return {}
     states = [*health.node_states, *(["CYCLE"] if health.spread else [])]
@@ -69,7 +69,7 @@ def node_settings(spec: ClusterSpec, node_set: NodeSetSpec) -> dict[str, Any]:
 
 
 def _own_memory_mib(node_set: NodeSetSpec) -> int:
-    """Return the memory that is the pod's alone: what Slurm schedules, or less where the pod requests less."""
+    """Return the pod's own memory: what Slurm schedules, or less if the pod requests less."""
     if node_set.pod_resources is None:
         return node_set.scheduled_memory_mib
     return min(node_set.memory_mib, int(amount(node_set.pod_resources.requests.memory or "0") / _MIB))
@@ -124,7 +124,7 @@ def _settings(name: HealthCheck, change: CheckSpec, limit: float | None) -> dict
 
 
 def _volumes(spec: ClusterSpec, node_set: NodeSetSpec) -> Iterator[dict[str, Any]]:
-    """Yield the volumes of a worker. A directory of the machine may be a mount of shared storage: it counts as such."""
+    """Yield the volumes of a worker. A directory of the machine counts as shared storage: it may be a mount."""
     mounted = submounts(spec, SubmountRole.WORKER, node_set.name)
     replaced = {submount.path for submount in mounted}
     for path in (layout.RUN_DIR, layout.SPOOL_DIR, layout.TEMPORARY_DIR, layout.SHARED_MEMORY_DIR):

@@ -6,7 +6,7 @@ _BLANK, _DELETE = ord(" "), 0x7F
 
 
 def quoted_password(password: str) -> str:
-    """Return a password in the form of slurmdbd.conf (`_strip_escapes` and others in src/common/parse_config.c).
+    """Return a password in the syntax of slurmdbd.conf (`_strip_escapes` and others in src/common/parse_config.c).
 
     Raises:
         ValueError: slurmdbd.conf has no form for it; with the reason, without the password.
@@ -23,12 +23,12 @@ def quoted_password(password: str) -> str:
 
 
 def _is_control(character: str) -> bool:
-    """Return True for characters that end lines, of Unicode too, or that no terminal shows."""
+    """Return True for characters that end a line, also in Unicode, or that terminals do not show."""
     return ord(character) < _BLANK or ord(character) == _DELETE or len(f"a{character}b".splitlines()) > 1
 
 
 def unquoted_password(text: str) -> str:
-    """Return the password of a form in slurmdbd.conf."""
+    """Return the password that slurmdbd reads from its syntax."""
     unescaped = re.sub(r"\\(.)", r"\1", text)
     quoted = re.fullmatch(r'"([^"]*)"', unescaped)
     return quoted[1] if quoted else unescaped

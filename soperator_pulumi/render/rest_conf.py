@@ -1,4 +1,4 @@
-"""Files of the REST API: the slurm.conf of slurmrestd, and the configuration of the proxy before it."""
+"""Files of the REST API: the slurm.conf of slurmrestd, and the configuration of the proxy in front of it."""
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.client_conf import client_slurm_conf
@@ -8,27 +8,27 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.rest import RestLimitsSpec, RestSpec
 
 _HEADER_KIB = 64
-"""Room for the headers of a request, in addition to its body. A token has less than 1 KiB."""
+"""Space for the headers of a request, in addition to its body. A token has less than 1 KiB."""
 
 _PROBES = 10
-"""Connections of the kubelet at the same time."""
+"""Connections that the kubelet makes at the same time."""
 
 _ANSWER_SECONDS = 120
-"""Time for an answer of slurmrestd: slurmctld answers a query of all jobs of a large cluster within it."""
+"""Time for an answer of slurmrestd: enough for a query of all jobs of a large cluster."""
 
 
 def rest_slurm_conf(spec: ClusterSpec) -> str:
-    """Return the slurm.conf of slurmrestd, which finds the daemons in it and sends them its clients' tokens."""
+    """Return the slurm.conf of slurmrestd, from which it knows the daemons that get its clients' tokens."""
     return client_slurm_conf(spec, {"AuthAltTypes": "auth/jwt", **accounting_lines(spec)})
 
 
 def proxy_memory_mib(limits: RestLimitsSpec) -> int:
-    """Return the memory that the proxy may need: two buffers for each connection, besides its own."""
+    """Return the memory that the proxy may need: two buffers per connection, in addition to its own."""
     return 64 + 2 * limits.connections * (limits.body_kib + _HEADER_KIB) // 1024
 
 
 def proxy_conf(rest: RestSpec) -> str:
-    """Return haproxy.cfg. The proxy passes on whole requests alone, so that a slow client never holds slurmrestd."""
+    """Return haproxy.cfg. The proxy only passes on complete requests, so that slow clients never hold slurmrestd."""
     limits = rest.limits
     certificate = f" ssl crt {layout.REST_TLS_DIR}/tls.crt ssl-min-ver TLSv1.2 alpn http/1.1" if rest.tls else ""
     return lines(

@@ -21,15 +21,15 @@ from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.quantity import amount
 
 _CONNECTIONS = "conmgr_max_connections=4096"
-"""Connections that slurmctld itself takes, by default 50, before it accepts no further one: 24.11 ends none that stays
-silent."""
+"""Connections that slurmctld handles at once, by default 50, before it accepts no more. 24.11 does not end silent ones.
+"""
 
 _MERGED = {
     "SlurmctldParameters": f"enable_configless,{_CONNECTIONS}",
     "SlurmdParameters": "",
     "JobSubmitPlugins": "lua",
 }
-"""Comma-separated lists with an entry of the package, to which the user's entries are added."""
+"""Comma-separated lists that contain an entry of the package; the user's entries are added."""
 
 _CONSTRAIN = {
     Constrain.CGROUP: {

@@ -9,7 +9,7 @@ from soperator_pulumi.spec.slurm import Constrain
 
 
 def slurm_files(spec: ClusterSpec) -> dict[str, str]:
-    """Return the files of /etc/slurm on the controller, from which all nodes fetch theirs."""
+    """Return the files of /etc/slurm on the controller, from which all nodes get theirs."""
     return {
         "slurm.conf": slurm_conf(spec),
         "cgroup.conf": cgroup_conf(spec),
@@ -21,7 +21,7 @@ def slurm_files(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _confirmed_id(spec: ClusterSpec) -> dict[str, str]:
-    """Return the file with the cluster's confirmed id: in force with slurm.conf, so also where a new one needs it."""
+    """Return the file with the cluster's confirmed id. It takes effect together with slurm.conf."""
     if spec.accounting is None or spec.accounting.cluster_id is None:
         return {}
     return {ACCOUNTING_CLUSTER_ID: f"{spec.accounting.cluster_id}\n"}
@@ -53,9 +53,9 @@ def _constrain_devices(spec: ClusterSpec) -> list[str]:
 
 
 def gres_conf(spec: ClusterSpec) -> str:
-    """Return gres.conf: each node's own, which its pod writes from the devices that it has.
+    """Return gres.conf, which includes the file that every node's pod writes from its devices.
 
-    slurmd reads it where slurm.conf has GresTypes, and finds an absolute path on its own machine. AutoDetect would find
+    slurmd reads it if slurm.conf has GresTypes, and finds an absolute path on its own machine. AutoDetect would find
     the machine's GPUs, not the pod's.
     """
     own = [f"Include {NODE_GRES}"] if gres_types(spec) else []

@@ -1,4 +1,4 @@
-"""slurmdbd.conf, the slurm.conf of slurmdbd's own pod, and the lines of slurm.conf that lead to slurmdbd."""
+"""slurmdbd.conf, the slurm.conf of slurmdbd's own pod, and the slurm.conf lines about slurmdbd."""
 
 from collections.abc import Mapping
 
@@ -29,9 +29,9 @@ some 100 MB. Beyond, slurmctld discards the starts of jobs and steps first (MaxD
 
 
 def tracks_wckeys(spec: ClusterSpec) -> bool:
-    """Return True where jobs have workload characterization keys.
+    """Return True if jobs have workload characterization keys.
 
-    slurmdbd sums usage by them only with TrackWCKey of its own (slurmdbd.conf(5)).
+    slurmdbd sums usage by them only if its own TrackWCKey is set (slurmdbd.conf(5)).
     """
     if spec.accounting is None:
         return False
@@ -70,7 +70,7 @@ def slurmdbd_conf(
         accounting: Accounting of the spec.
         password: Password of the database.
         rest: The REST API of the spec.
-        wckeys: True where jobs have workload characterization keys.
+        wckeys: True if jobs have workload characterization keys.
         communication: Parameters of the communication. Default: none.
     """
     external = accounting.database.external

@@ -1,14 +1,14 @@
-"""Parameters by which slurmctld and slurmdbd take tokens of the REST API."""
+"""Parameters with which slurmctld and slurmdbd accept tokens of the REST API."""
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.rest import RestSpec
 
 
 def token_lines(rest: RestSpec | None, directory: str) -> dict[str, str]:
-    """Return the parameters by which a daemon takes tokens, in slurm.conf(5) and slurmdbd.conf(5); none without REST.
+    """Return the parameters with which a daemon accepts tokens (slurm.conf(5), slurmdbd.conf(5)); none without REST.
 
     Args:
-        rest: The REST API; None where it is off.
+        rest: The REST API; None if it is off.
         directory: Directory of the daemon's own copy of the key.
     """
     if rest is None:

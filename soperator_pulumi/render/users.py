@@ -12,7 +12,7 @@ _LAST_CHANGE = 19_000
 
 
 def passwd(spec: ClusterSpec) -> str:
-    """Return passwd: SlurmUser, which every client looks up, the user of long checks, and the users."""
+    """Return the content of `passwd`: SlurmUser, which every client looks up, the long checks' user, and the users."""
     slurm, health = layout.SLURM_UID, layout.HEALTH_UID
     checks = f"{layout.HEALTH_USER}:x:{health}:{health}::{layout.HEALTH_FOLDER}:/usr/sbin/nologin"
     return lines(
@@ -26,7 +26,7 @@ def passwd(spec: ClusterSpec) -> str:
 
 
 def group(spec: ClusterSpec) -> str:
-    """Return group: slurm's, declared groups with their members, and users' own groups."""
+    """Return the content of `group`: slurm's, declared groups with their members, and users' own groups."""
     declared = {group_spec.gid for group_spec in spec.groups}
     rows = [
         (group_spec.gid, group_spec.name, [u.name for u in spec.users if group_spec.name in u.groups])
@@ -41,7 +41,7 @@ def group(spec: ClusterSpec) -> str:
 
 
 def shadow(spec: ClusterSpec) -> str:
-    """Return shadow, without passwords and expiry. It holds no secret."""
+    """Return the content of `shadow`, without passwords and expiry. It holds no secret."""
     users = sorted(spec.users, key=lambda user: user.uid)
     ours = ["slurm", *([layout.HEALTH_USER] if spec.health.long_checks else [])]
     return lines(*(f"{name}:*:{_LAST_CHANGE}:0:99999:7:::" for name in (*ours, *(user.name for user in users))))
@@ -53,5 +53,5 @@ def user_files(spec: ClusterSpec) -> dict[str, str]:
 
 
 def authorized_keys(spec: ClusterSpec) -> dict[str, str]:
-    """Return each user's public keys, one a line; an empty file for a user without any."""
+    """Return every user's public keys, one per line; an empty file for a user without keys."""
     return {user.name: "".join(f"{key}\n" for key in user.ssh_keys) for user in spec.users}

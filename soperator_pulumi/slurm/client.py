@@ -21,7 +21,7 @@ class SlurmClient(Protocol):
         ...
 
     def reconfigure(self) -> None:
-        """Have slurmctld and all slurmds reread their files."""
+        """Make slurmctld and all slurmds reread their files."""
         ...
 
     def nodes(self) -> tuple[Node, ...]:
@@ -45,7 +45,7 @@ class SlurmClient(Protocol):
         ...
 
     def drain(self, names: Collection[str], reason: str) -> None:
-        """Drain nodes: running jobs continue, no new job starts. Nodes that are drained already get this reason, too.
+        """Drain nodes: running jobs continue, no new job starts. Nodes that are already drained also get this reason.
 
         A drain replaces an admin's `state=fail`: see `Node.drained`.
 

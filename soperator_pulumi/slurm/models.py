@@ -121,7 +121,7 @@ class Job:
         return "COMPLETING" in self.state or not (self.pending or self.ended)
 
     def __str__(self) -> str:
-        """Return the job's number, user and nodes."""
+        """Return the job's number, user and nodes, for messages."""
         where = f"on {self.nodes}" if self.nodes else "waiting"
         return f"{self.reference} ({self.user}, {where})"
 

@@ -10,7 +10,7 @@ from soperator_pulumi.slurm.transport import Answer, Transport
 _SECONDS = 60
 _WITHOUT_EFFECT = re.compile(r"Nothing (new )?(added|modified|changed)|already exists")
 _WITHOUT_ANSWER = re.compile(r"slurm_persist_conn_open|Sending PersistInit msg|Unable to connect to database")
-"""Words of sacctmgr if it reached no slurmdbd, or slurmdbd reached no database."""
+"""Messages of sacctmgr if it could not reach slurmdbd, or slurmdbd could not reach its database."""
 _ARGUMENT_CHARACTERS = 4000
 """Most characters of the names in one command, as for scontrol."""
 

@@ -42,7 +42,7 @@ class ScontrolClient:
             return False
 
     def reconfigure(self) -> None:
-        """Have slurmctld and all slurmds reread their files."""
+        """Make slurmctld and all slurmds reread their files."""
         self._run(["scontrol", "reconfigure"], timeout_seconds=60)
 
     def nodes(self) -> tuple[Node, ...]:

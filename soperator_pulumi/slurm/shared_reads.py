@@ -108,7 +108,7 @@ class SharedReads:
         self._max_age_seconds = max_age_seconds
 
     def __str__(self) -> str:
-        """Return the place, for messages."""
+        """Return the place where commands run, for messages."""
         return str(self._transport)
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:

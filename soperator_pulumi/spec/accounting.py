@@ -41,7 +41,7 @@ class Enforce(StrEnum):
     ASSOCIATIONS = "associations"
     """Refuse jobs of users without an association."""
     LIMITS = "limits"
-    """Hold jobs beyond a limit of their association. Includes associations."""
+    """Hold jobs beyond a limit of their association. It includes associations."""
     QOS = "qos"
     """Refuse jobs that request a QoS that their association does not have. Includes associations."""
     SAFE = "safe"

@@ -39,8 +39,8 @@ class SlurmArgs(TypedDict, total=False):
     """Enforcement of jobs' CPU and memory limits. Default: by cgroups; workers do not start on machines without them.
     One of `cgroup`, `none`."""
     max_nodes: int
-    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; every node takes room in
-    slurmctld's tables."""
+    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096. Every node uses memory of
+    slurmctld."""
     max_jobs_per_user: int
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user prevents others from submitting."""
@@ -126,7 +126,7 @@ class TopologySpreadArgs(TypedDict):
 
 
 class HostAliasArgs(TypedDict):
-    """Names of an address in `/etc/hosts`, of pods, sessions and jobs."""
+    """Names for an address in `/etc/hosts` of pods, sessions and jobs."""
 
     ip: str
     """The address."""
@@ -481,7 +481,7 @@ class JailIsolationArgs(TypedDict, total=False):
     """Give the tasks of a step their own System V IPC and POSIX message queues. Default: they use those of the node.
     Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: bool
-    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to everyone who may
+    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to every user who may
     run a job. Default: false."""
 
 
@@ -528,43 +528,42 @@ class ImageRegistryArgs(TypedDict):
     """Settings of one registry of images for containers in jobs."""
 
     host: str
-    """Host of the registry, as it is in the names of images."""
+    """Host of the registry, as in image names."""
     mirrors: NotRequired[Sequence[str]]
-    """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
+    """Registries to try first, in this order; if none has the image, the registry itself is used. The mirror
     `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as
     `registry.example.com/hub/library/ubuntu`."""
     authority: NotRequired[str]
-    """Certificates in PEM of authorities that count for this host, in addition to those of the jail."""
+    """PEM certificates of authorities to trust for this host, in addition to those of the jail."""
     insecure: NotRequired[bool]
-    """True to ask it by HTTP, or without a look at its certificate: whoever is on the way can change images. Default:
-    false."""
+    """Use HTTP, or do not verify its certificate: anyone on the network path can change images. Default: false."""
 
 
 class RegistryProxyArgs(TypedDict):
-    """A proxy to registries, for jobs without variables of their own (`https_proxy`)."""
+    """A proxy to registries, for jobs that do not set `https_proxy` themselves."""
 
     url: str
     """Address of the proxy."""
     direct: NotRequired[Sequence[str]]
-    """Hosts that are asked without it, with all hosts below them (`no_proxy`)."""
+    """Hosts to reach without the proxy, including all hosts below them (`no_proxy`)."""
 
 
 class ContainersArgs(TypedDict, total=False):
     """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
 
     writes_mib: int
-    """Limit in MiB of what a task changes in its container's own files. It is in memory, counts as the job's, and goes
-    with the task. Default: 1 GiB."""
+    """Limit in MiB of the changes that a task makes to its container's own files. They are in memory, count as the
+    job's, and are discarded after the task. Default: 1 GiB."""
     images_gib: float
-    """Limit in GiB of a user's unpacked images and named containers. The image that was not started for longest goes
-    first; one in which a task runs stays, and so do named containers. An image that does not fit is refused. Default:
-    none."""
+    """Limit in GiB of a user's unpacked images and named containers. If it is exceeded, the image that was least
+    recently started is removed first; images in use and named containers stay. An image that does not fit is refused.
+    Default: none."""
     unused_days: int
-    """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    """Days after its last start when an unused image is removed. Default: never."""
     images: Sequence[str]
-    """Images that are filled beforehand for everybody, on the jail's volume: users start them without a pull. Whoever
-    may run jobs may start them, also without a password of the registry. An image that leaves the list is removed
-    unless a task runs in it. Default: none."""
+    """Images that are shared by all users, on the jail's volume: users start them without a pull. Every user who may
+    run jobs may start them, even without a password of the registry. An image that leaves the list is removed unless a
+    task runs in it. Default: none."""
     images_secret: pulumi.Input[str]
     """Name of a Secret in the namespace, of the type `kubernetes.io/dockerconfigjson`, with the credentials for
     `images`. Default: none are needed."""
@@ -572,7 +571,7 @@ class ContainersArgs(TypedDict, total=False):
     """Mirrors and authorities of registries. Default: none."""
     allowed_registries: Sequence[str]
     """Registries from which images may come, and parts of them: `nvcr.io`, `registry.example.com/team`. Users' own
-    files stay allowed. Default: any."""
+    files are always allowed. Default: any."""
     proxy: RegistryProxyArgs
     """Proxy to registries. Default: none."""
 
@@ -974,10 +973,10 @@ class MetricsArgs(ScheduledArgs, total=False):
     """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as in
     `platform.kube_prometheus_stack`."""
     pod_monitor: bool
-    """Create a PodMonitor, by which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
+    """Create a PodMonitor, with which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
     `prometheus.io/scrape`, `port` and `path`. Default: false."""
     events: bool
-    """Publish drains by health checks, and when they end, as events on the pods of the nodes. The exporter's pod then
+    """Publish the start and end of drains by health checks as events on the pods of the nodes. The exporter's pod then
     has a service account that may create events in the cluster's namespace, and nothing else. Default: false."""
     node_conditions: bool
     """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod
@@ -1005,8 +1004,9 @@ class NetworkArgs(TypedDict, total=False):
     without port ranges (`endPort`)."""
     ipv6: bool
     """Let Slurm's daemons and commands use IPv6 addresses, in addition to IPv4 (`EnableIPv6` of
-    `CommunicationParameters`). Needed if pods have IPv6 addresses alone, or first; a preview then says so. Set it from
-    the first deployment on: daemons keep the addresses on which they listen until they start again. Default: false."""
+    `CommunicationParameters`). Needed if pods only have IPv6 addresses, or have them first; a preview then reports it.
+    Set it in the first deployment: daemons keep the addresses on which they listen until they restart. Default:
+    false."""
     api_servers: Sequence[str]
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
     namespace `default` at the time of a deployment. Give ranges if they change."""
@@ -1542,7 +1542,7 @@ class CsiStorageClassArgs(TypedDict):
 
 
 class ObjectReferenceArgs(TypedDict):
-    """An object in a namespace."""
+    """Kubernetes object, given by namespace and name."""
 
     namespace: str
     """Namespace of the object."""

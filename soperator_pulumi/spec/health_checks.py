@@ -48,7 +48,7 @@ class HealthCheck(StrEnum):
     """A quick check."""
 
     GPU_TOOL = "gpu_tool"
-    """nvidia-smi is in the worker's container. Without it, no check of GPUs has a reading."""
+    """nvidia-smi is in the worker's container. Otherwise no check of GPUs has a reading."""
     GPU_QUERY = "gpu_query"
     """nvidia-smi answers within 40 s about every GPU: none is lost or reports that it needs a reset."""
     GPU_WARNINGS = "gpu_warnings"
@@ -156,7 +156,7 @@ class HealthCheck(StrEnum):
     KERNEL_KILLED_SLURM = "kernel_killed_slurm"
     """slurmd or slurmstepd killed by the OOM killer in the last hour, according to the kernel's log."""
     SLURMD = "slurmd"
-    """slurmd answers about itself."""
+    """The slurmd daemon answers about itself."""
     PROGRAM = "program"
     """The program of `health.program` ends with status 0."""
 
@@ -198,7 +198,7 @@ class CheckDefaults:
     needs_limit: bool = True
     """The check is off if a node set gives it no number. If False, it has another measure as well."""
     by_gpu: Mapping[str, float] = field(default_factory=dict)
-    """Limits by GPU model on boards; the key is a part of `gpus.type` in lower case."""
+    """Limits by GPU model on boards. The key is a part of `gpus.type` in lower case."""
     failures: int = 2
     """Consecutive failed rounds before the action: a single sample may be wrong."""
     passes: int = 3

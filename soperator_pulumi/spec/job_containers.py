@@ -29,7 +29,7 @@ RegistryPlace = Annotated[
         512,
     ),
 ]
-"""A registry, or the part of it whose names begin so."""
+"""A registry, or a part of it given by a prefix of its names."""
 
 ProxyUrl = Annotated[
     str,
@@ -56,42 +56,42 @@ class ImageRegistrySpec(Model):
     """Settings of one registry of images for containers in jobs."""
 
     host: RegistryHost
-    """Host of the registry, as it is in the names of images."""
+    """Host of the registry, as in image names."""
     mirrors: tuple[RegistryPlace, ...] = ()
-    """Registries that are asked first, in this order; if none has the image, the registry itself is. The mirror
+    """Registries to try first, in this order; if none has the image, the registry itself is used. The mirror
     `registry.example.com/hub` of `docker.io` has `docker.io/library/ubuntu` as
     `registry.example.com/hub/library/ubuntu`."""
     authority: Annotated[str, AfterValidator(_certificates)] | None = None
-    """Certificates in PEM of authorities that count for this host, in addition to those of the jail."""
+    """PEM certificates of authorities to trust for this host, in addition to those of the jail."""
     insecure: bool = False
-    """True to ask it by HTTP, or without a look at its certificate: whoever is on the way can change images."""
+    """Use HTTP, or do not verify its certificate: anyone on the network path can change images."""
 
 
 class RegistryProxySpec(Model):
-    """A proxy to registries, for jobs without variables of their own (`https_proxy`)."""
+    """A proxy to registries, for jobs that do not set `https_proxy` themselves."""
 
     url: ProxyUrl
     """Address of the proxy."""
     direct: tuple[RegistryHost, ...] = ()
-    """Hosts that are asked without it, with all hosts below them (`no_proxy`)."""
+    """Hosts to reach without the proxy, including all hosts below them (`no_proxy`)."""
 
 
 class ContainersSpec(Model):
     """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
 
     writes_mib: Annotated[int, whole(1, 1_000_000)] = 1024
-    """Limit in MiB of what a task changes in its container's own files. It is in memory, counts as the job's, and goes
-    with the task. Default: 1 GiB."""
+    """Limit in MiB of the changes that a task makes to its container's own files. They are in memory, count as the
+    job's, and are discarded after the task. Default: 1 GiB."""
     images_gib: Annotated[float, number(0.001, what="a number of GiB")] | None = None
-    """Limit in GiB of a user's unpacked images and named containers. The image that was not started for longest goes
-    first; one in which a task runs stays, and so do named containers. An image that does not fit is refused. Default:
-    none."""
+    """Limit in GiB of a user's unpacked images and named containers. If it is exceeded, the image that was least
+    recently started is removed first; images in use and named containers stay. An image that does not fit is refused.
+    Default: none."""
     unused_days: Annotated[int, whole(1, 3650)] | None = None
-    """Days after its last start when an image in which no task runs goes. Default: it stays."""
+    """Days after its last start when an unused image is removed. Default: never."""
     images: tuple[ImageReference, ...] = ()
-    """Images that are filled beforehand for everybody, on the jail's volume: users start them without a pull. Whoever
-    may run jobs may start them, also without a password of the registry. An image that leaves the list is removed
-    unless a task runs in it. Default: none."""
+    """Images that are shared by all users, on the jail's volume: users start them without a pull. Every user who may
+    run jobs may start them, even without a password of the registry. An image that leaves the list is removed unless a
+    task runs in it. Default: none."""
     images_secret: Maybe[ObjectName] | None = None
     """Name of a Secret in the namespace, of the type `kubernetes.io/dockerconfigjson`, with the credentials for
     `images`. Default: none are needed."""
@@ -99,13 +99,13 @@ class ContainersSpec(Model):
     """Mirrors and authorities of registries. Default: none."""
     allowed_registries: tuple[RegistryPlace, ...] = ()
     """Registries from which images may come, and parts of them: `nvcr.io`, `registry.example.com/team`. Users' own
-    files stay allowed. Default: any."""
+    files are always allowed. Default: any."""
     proxy: RegistryProxySpec | None = None
     """Proxy to registries. Default: none."""
 
 
 def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
-    """Yield registries and images that are given twice, and settings that contradict each other."""
+    """Yield registries and images that are given twice, and contradictory settings."""
     if spec is None or not known(spec):
         return
     if known(spec.registries):
@@ -115,7 +115,7 @@ def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
 
 
 def full_name(image: str) -> str:
-    """Return the name of an image with its registry and its tag, by Docker's rules."""
+    """Return the name of an image with its registry and tag, by Docker's rules."""
     first, slash, rest = image.partition("/")
     if not slash or (first != "localhost" and not set(first) & set(".:")):
         first, rest = "docker.io", image
@@ -126,12 +126,12 @@ def full_name(image: str) -> str:
 
 
 def name_by_tag(image: str) -> str:
-    """Return the full name of an image, without the digest if it has a tag: jobs start it by its tag, too."""
+    """Return the full name of an image, without the digest if it has a tag, as jobs may start it by its tag."""
     return re.sub(r"(:[^:/@]*)@.*", r"\1", full_name(image))
 
 
 def name_by_digest(image: str) -> str:
-    """Return the full name of an image, without the tag if it has a digest: jobs start it by its digest, too."""
+    """Return the full name of an image, without the tag if it has a digest, as jobs may start it by its digest."""
     return re.sub(r":[^:/@]*@", "@", full_name(image))
 
 

@@ -152,7 +152,7 @@ class HooksSpec(Model):
 
 
 def has_whole_gpus(node_set: NodeSetSpec) -> bool:
-    """Return True if jobs have only GPUs of NVIDIA that are whole: MIG instances and shards are parts of one.
+    """Return True if jobs get only whole NVIDIA GPUs: MIG instances and shards are parts of one.
 
     False if a key has a problem.
     """

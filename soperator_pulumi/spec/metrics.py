@@ -27,10 +27,10 @@ class MetricsSpec(Scheduled):
     """Namespaces whose pods may read the metrics, which name users and jobs. Default: monitoring, as in
     `platform.kube_prometheus_stack`."""
     pod_monitor: StrictBool = False
-    """Create a PodMonitor, by which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
+    """Create a PodMonitor, with which Prometheus' operator finds the pod. Otherwise, the pod only has the annotations
     `prometheus.io/scrape`, `port` and `path`."""
     events: StrictBool = False
-    """Publish drains by health checks, and when they end, as events on the pods of the nodes. The exporter's pod then
+    """Publish the start and end of drains by health checks as events on the pods of the nodes. The exporter's pod then
     has a service account that may create events in the cluster's namespace, and nothing else. Default: false."""
     node_conditions: StrictBool = False
     """Show drains by health checks as a condition `SlurmNodeHealthy/<namespace>` of the machines. The exporter's pod

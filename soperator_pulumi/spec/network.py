@@ -49,8 +49,8 @@ class NetworkSpec(Model):
     without port ranges (`endPort`)."""
     ipv6: StrictBool = False
     """Let Slurm's daemons and commands use IPv6 addresses, in addition to IPv4 (`EnableIPv6` of
-    `CommunicationParameters`). Needed if pods have IPv6 addresses alone, or first; a preview then says so. Set it
-    from the first deployment on: daemons keep the addresses on which they listen until they start again."""
+    `CommunicationParameters`). Needed if pods only have IPv6 addresses, or have them first; a preview then reports it.
+    Set it in the first deployment: daemons keep the addresses on which they listen until they restart."""
     api_servers: tuple[Cidr, ...] | None = None
     """Closed addresses of the Kubernetes API. Default: those of the Service `kubernetes` and its EndpointSlices in the
     namespace `default` at the time of a deployment. Give ranges if they change."""

@@ -29,7 +29,7 @@ _MAX_SCRIPT = 65_536
 Script = Annotated[
     str, Matches(r"[^\x00]*[^\s\x00][^\x00]*", "needs the text of a script for /bin/sh, at most 64 KiB.", _MAX_SCRIPT)
 ]
-"""Text of a script. It is not secret: everyone who may read the cluster's ConfigMaps sees it."""
+"""Text of a script. It is not secret: every user who may read the cluster's ConfigMaps sees it."""
 
 
 class HealthCheckNodeState(StrEnum):

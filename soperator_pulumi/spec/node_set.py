@@ -214,7 +214,7 @@ def problems(node_sets: tuple[NodeSetSpec, ...], max_nodes: int) -> Iterator[Pro
 
 
 def layout_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield layouts of CPUs that are incomplete, that are not those of `cpus`, or that have no socket of a GPU."""
+    """Yield CPU layouts that are incomplete, do not match `cpus`, or lack a socket of a GPU."""
     for index, node_set in enumerate(node_sets):
         path = f"node_sets[{index}]"
         parts = {name: getattr(node_set, name) for name in CpuLayout._fields}
@@ -251,7 +251,7 @@ def _sockets_of_gpus(sockets: tuple[int, ...], layout: CpuLayout | None, path: s
 
 
 def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield variables of jobs, and annotations of pods, that another part of the cluster sets as well."""
+    """Yield job variables and pod annotations that another part of the cluster sets as well."""
     for index, node_set in enumerate(node_sets):
         if known(node_set.networks, node_set.annotations) and node_set.networks:
             key = f"node_sets[{index}].annotations.{NETWORKS_ANNOTATION}"
@@ -265,7 +265,7 @@ def environment_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem
 
 
 def token_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield tokens of jobs that would be those of another ServiceAccount, or open the Kubernetes API."""
+    """Yield job tokens that would belong to another ServiceAccount, or give access to the Kubernetes API."""
     for index, node_set in enumerate(node_sets):
         token, path = node_set.job_token, f"node_sets[{index}].job_token"
         if not known(token) or token is None:
@@ -294,7 +294,7 @@ def _name_problems(name: str, path: str) -> Iterator[Problem]:
 
 
 def _clashes_with_others(node_set: NodeSetSpec, path: str, first_with: dict[str, int]) -> Iterator[Problem]:
-    """Yield names that are also a node of another set, and features that would move nodes into another set."""
+    """Yield names that are also nodes of another node set, and features that would move nodes into another one."""
     if known(node_set.name):
         base, _, ordinal = node_set.name.rpartition("-")
         if ordinal.isdecimal() and base in first_with:

@@ -30,7 +30,7 @@ def all_partitions(
 ) -> tuple[PartitionSpec, ...]:
     """Return the partitions in Slurm's order: the declared ones, then those that only node sets name.
 
-    The default is the one declared so, or else the first that is not declared otherwise.
+    The default is the one declared as such, or else the first that is not declared otherwise.
     """
     named = dict.fromkeys(name for node_set in node_sets for name in node_set.partitions)
     missing = named.keys() - {partition.name for partition in declared}

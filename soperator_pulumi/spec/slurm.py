@@ -17,7 +17,7 @@ _HOSTS_IN_A_LIST = 4096
 there. Expanding them costs slurmctld some 0.3 s (7.7 s for 100,000, measured with 24.11)."""
 
 _LARGEST_SCRIPT_KIB = 4096
-"""slurmd's spool has room for scripts of this size."""
+"""Largest script that slurmd's spool has space for."""
 
 _LARGEST_COMMAND_KIB = 1024
 
@@ -42,8 +42,8 @@ class SlurmSpec(Model):
     """Enforcement of jobs' CPU and memory limits. Default: by cgroups; workers do not start on machines without
     them."""
     max_nodes: Annotated[int, whole(1, MAX_NODES, why="Slurm's own limit.")] = 4096
-    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096; every node takes room in
-    slurmctld's tables."""
+    """Nodes that the cluster may grow to without a change of slurm.conf. Default: 4096. Every node uses memory of
+    slurmctld."""
     max_jobs_per_user: Annotated[int, whole(1)] = 5000
     """Waiting and running jobs that a user may have at a time; tasks of an array count. Default: 5000, half of Slurm's
     MaxJobCount, so that no single user prevents others from submitting."""

@@ -207,9 +207,9 @@ OWNED_PARAMETERS = _reasons(
 """Parameters that `slurm.extra` may not set, in lower case, with the reason."""
 
 CONNECTIONS = 128
-"""Connections to slurmctld, of which the image ends the oldest one when there are more
-(images/bounds/bounded_connections.c). slurmctld looks at all for every new one: while a user makes 2,000 a second,
-others wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
+"""Most connections to slurmctld. The image ends the oldest one when there are more
+(images/bounds/bounded_connections.c). slurmctld examines all of them for every new one: while a user opens 2,000 a
+second, others wait for a second at most, and with 512 for more than 12 s (24.11, measured on two busy processors)."""
 
 FORBIDDEN_ENTRIES = {
     "launchparameters": {

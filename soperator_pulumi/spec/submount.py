@@ -297,7 +297,7 @@ def claim_problems(
 def memory_problems(
     submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
 ) -> Iterator[Problem]:
-    """Yield volumes in memory that are too large for their pods, as whose memory they count."""
+    """Yield volumes in memory that are too large for their pods, whose memory they use."""
     room: list[tuple[SubmountRole, str | None, float, str, str]] = [
         (SubmountRole.WORKER, node_set.name, node_set.memory_gib, f"a node of {path}", f"{path}.memory_gib")
         for path, node_set in ((f"node_sets[{index}]", node_set) for index, node_set in enumerate(node_sets))

@@ -12,8 +12,8 @@ from soperator_pulumi.spec.validation.base import Matches, Model, refused, whole
 from soperator_pulumi.spec.validation.partial import known
 
 _ID_RANGES = ((1000, 65_533), (65_536, 4_294_967_293))
-"""Ids of people according to Debian's policy (9.2.2): from 1000. 65534 is nobody, 65535 and 4294967295 are -1 in 16 and
-32 bits, 4294967294 is nobody on other systems."""
+"""Ids of people according to Debian's policy (9.2.2): from 1000. 65534 is the user `nobody`, 65535 and 4294967295 are
+-1 in 16 and 32 bits, and 4294967294 is `nobody` on other systems."""
 
 _TAKEN_IDS = {
     64030: "slurm",

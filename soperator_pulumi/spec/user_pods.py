@@ -39,7 +39,7 @@ class TopologySpread(Model):
 
 
 class HostAlias(Model):
-    """Names of an address in `/etc/hosts`, of pods, sessions and jobs."""
+    """Names for an address in `/etc/hosts` of pods, sessions and jobs."""
 
     ip: IpAddress
     """The address."""
@@ -76,7 +76,7 @@ class UserPods(Scheduled):
 
 
 def problems(pods: UserPods, path: str) -> Iterator[Problem]:
-    """Yield labels and annotations that are the package's own, and a ServiceAccount that contradicts itself."""
+    """Yield reserved labels and annotations, and contradictory settings of a ServiceAccount."""
     yield from own_prefix_problems(pods.labels, f"{path}.labels")
     yield from own_prefix_problems(pods.annotations, f"{path}.annotations")
     keys = [spread.topology_key for spread in pods.topology_spread]

@@ -1,4 +1,4 @@
-"""A deployment of a stack's file against mocks, which create nothing."""
+"""A deployment of a stack's file against mocks, which creates nothing."""
 
 from soperator_pulumi.stack import program
 from soperator_pulumi.stack.stack_file import StackFile

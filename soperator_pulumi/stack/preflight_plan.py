@@ -74,7 +74,7 @@ def _critical_namespaces(deployment: Deployment, bodies: Sequence[Json]) -> Iter
 
 
 def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:
-    """Yield the resources of the network adapters in the NicClusterPolicy that the program makes."""
+    """Yield the resources of network adapters in the NicClusterPolicy that the program creates."""
     for body in bodies:
         if body["kind"] == "NicClusterPolicy":
             for plugin, (key, domain) in _DEVICE_PLUGINS.items():
@@ -83,7 +83,7 @@ def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:
 
 
 def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
-    """Yield the CSI drivers of the classes and volumes that the program makes."""
+    """Yield the CSI drivers of classes and volumes that the program creates."""
     for body in bodies:
         if body["kind"] == "StorageClass" and not str(body["provisioner"]).startswith(_IN_TREE):
             yield str(body["provisioner"])
@@ -92,7 +92,7 @@ def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
 
 
 def access_of(deployment: Deployment, otherwise: Access) -> list[Access]:
-    """Return the access to the Kubernetes of each cluster: that of the program, or `otherwise`."""
+    """Return the access to the Kubernetes of every cluster: the program's, or `otherwise`."""
     inputs = [resource.inputs for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")]
     own = [Access(*(_revealed(given.get(key)) for key in ("kubeconfig", "context"))) for given in inputs]
     return [otherwise if access == Access() else access for access in own]
@@ -107,7 +107,7 @@ def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluste
 
 
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
-    """Return the place of each object: that of its node set in the program. Manifests have node sets by name."""
+    """Return the objects' positions. Manifests sort node sets by name; the position is that in the program."""
     components = {
         resource.name: number for number, resource in enumerate(deployment.recorded) if _is_component(resource)
     }
@@ -130,14 +130,14 @@ def _namespace_of(body: Json) -> str:
 
 
 def _is_wide(body: Json, surroundings: Surroundings) -> bool:
-    """Return True for an object of the whole Kubernetes that belongs to the cluster."""
+    """Return True for a cluster-scoped object that belongs to the cluster."""
     metadata = body["metadata"]
     owner = (metadata.get("labels") or {}).get(surroundings.owner_label)
     return not metadata.get("namespace") and owner == surroundings.owner
 
 
 def _cluster_domain(bodies: Sequence[Json], namespace: str) -> str:
-    """Return the domain in the search list of Slurm's pods."""
+    """Return the cluster domain in the search list of Slurm's pods."""
     for body in bodies:
         if body["kind"] == "StatefulSet":
             searches = (body["spec"]["template"]["spec"].get("dnsConfig") or {}).get("searches") or []
@@ -154,7 +154,7 @@ def _revealed(value: object) -> str | None:
 def clusters_of_file(
     file: Path, stack_outputs: Mapping[str, Mapping[str, str]] | None = None, access: Access = _AMBIENT
 ) -> list[tuple[PlannedCluster, Access]]:
-    """Return the clusters that a file describes, each with the Kubernetes that a deployment of the file would use.
+    """Return the clusters that a file describes, with the Kubernetes that a deployment of the file would use.
 
     A stack's file is deployed by its program against mocks, so that it is refused here for the same reasons.
 
@@ -185,7 +185,7 @@ def no_cluster(stack: str) -> str:
 
 
 def _described(file: Path) -> list[PlannedCluster]:
-    """Return the cluster of a description that stands alone, without a stack."""
+    """Return the cluster of a stand-alone description, without a stack."""
     content = read_mapping(file)
     name = name_in(content)
     spec = parse_cluster({"name": name, **content}, str(file))
@@ -197,6 +197,6 @@ def _described(file: Path) -> list[PlannedCluster]:
 
 
 def _of_providers(stack: StackFile) -> Access:
-    """Return the access of Pulumi's own Kubernetes resources, which holds if the stack names no other."""
+    """Return the access of Pulumi's own Kubernetes resources, which applies if the stack names no other."""
     values = (stack.config.get(f"kubernetes:{key}") for key in ("kubeconfig", "context"))
     return Access(*(value if isinstance(value, str) and value else None for value in values))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 
 Complete: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
-"""Returns the description of a cluster on this machine, from what the stack has and its `soperator:local`."""
+"""Function that completes the description of a cluster on this machine, from the stack and its `soperator:local`."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class _Specs:
     """Checked configuration of a stack."""
 
     platform: "PlatformSpec | None" = None
-    """The platform; None where the stack has none."""
+    """The platform; None if the stack has none."""
     clusters: dict[str, ClusterSpec] = field(default_factory=dict)
     """Clusters by their components' names."""
     problems: list[Problem] = field(default_factory=list)
@@ -59,7 +59,7 @@ def run(complete: Complete | None = None) -> None:
 
 
 def _create_platform(spec: "PlatformSpec | None", access: Any) -> "Platform | None":  # noqa: ANN401 - keywords
-    """Create the platform of the stack, if it has one, and export its offers to clusters of other stacks."""
+    """Create the platform of the stack, if it has one, and export its outputs for clusters of other stacks."""
     if spec is None:
         return None
     from soperator_pulumi.platform import Platform  # noqa: PLC0415 - no other stack waits for it
@@ -73,7 +73,7 @@ def _create_platform(spec: "PlatformSpec | None", access: Any) -> "Platform | No
 def _checked(values: Mapping[str, Any], complete: Complete | None) -> tuple[_Specs, pulumi.Output[str] | None]:
     """Return the specs of the stack, and their kubeconfig.
 
-    Other stacks are read for a valid configuration alone, so that their absence hides no problem of it.
+    Other stacks are only read if the configuration is valid, so that a missing one hides no problem of it.
     """
     unknown = StackOutputs(unread)
     kubeconfig = _kubeconfig(values, unknown)

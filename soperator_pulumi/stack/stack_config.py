@@ -42,21 +42,21 @@ class Described:
     """Description of one cluster, not yet checked."""
 
     component: str
-    """Name of the component, and of the cluster where the description has none."""
+    """Name of the component, and of the cluster if the description has no name."""
     path: str
     """Place in the configuration: `soperator:cluster` or `soperator:clusters.<component>`."""
     own: object
     """Description in the stack's file."""
     merged: object
-    """The same, over the defaults."""
+    """The same, merged over the defaults."""
 
     def place(self, path: str) -> str:
-        """Return the configuration's path of a path in the description: in the stack's file, or in the defaults."""
+        """Return the path in the configuration, own or default, of a path in the description."""
         where = self.path if self._is_own(path) else DEFAULTS
         return f"{where}.{path}" if path else where
 
     def _is_own(self, path: str) -> bool:
-        """Return False for a value that the defaults alone give. A list is from one of them as a whole."""
+        """Return False for a value that comes from the defaults. A list comes from one of them as a whole."""
         own, both = self.own, self.merged
         for key in path.partition("[")[0].split("."):
             if not isinstance(own, Mapping) or not isinstance(both, Mapping) or key not in both:
@@ -81,7 +81,7 @@ def read(values: Mapping[str, object]) -> tuple[list[Described], list[Problem]]:
 
 
 def clashes(specs: Mapping[str, ClusterSpec]) -> Iterator[Problem]:
-    """Yield names and namespaces that two of several clusters have. The keys of `specs` are their paths."""
+    """Yield names and namespaces that several clusters have. The keys of `specs` are their paths."""
     for field in ("name", "namespace"):
         first_with: dict[str, str] = {}
         for path, spec in specs.items():
@@ -95,7 +95,7 @@ def clashes(specs: Mapping[str, ClusterSpec]) -> Iterator[Problem]:
 
 
 def in_runtime() -> dict[str, Any]:
-    """Return the configuration of the program that runs: objects as such, all else as text."""
+    """Return the configuration of the running program: objects as objects, everything else as text."""
     runtime = pulumi.runtime.config
     return {key: _value(text) for key, text in {**runtime.get_config_env(), **runtime.CONFIG.get()}.items()}
 
@@ -103,7 +103,7 @@ def in_runtime() -> dict[str, Any]:
 def error(problems: Iterable[Problem]) -> StackConfigError:
     """Return the error for problems with paths that begin with a configuration key.
 
-    Paths in `soperator:cluster` alone are below it, like those of a component's arguments.
+    Paths in `soperator:cluster` are relative to it, like those of a component's arguments.
     """
     every = list(dict.fromkeys(problems))
     if all(problem.path.startswith(f"{ONE}.") for problem in every):
@@ -145,7 +145,7 @@ def _meant(key: str) -> str | None:
 
 
 def name_in(description: object) -> str:
-    """Return the name of a component whose description gives one; the default otherwise."""
+    """Return the name of a component if its description gives one; otherwise the default."""
     name = description.get("name") if isinstance(description, Mapping) else None
     return name if isinstance(name, str) and name else DEFAULT_NAME
 

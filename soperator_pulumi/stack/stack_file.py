@@ -18,23 +18,23 @@ _UNNAMED = "project"
 
 @dataclass(frozen=True)
 class StackFile:
-    """A stack's configuration, over that of its project."""
+    """A stack's configuration, merged over that of its project."""
 
     file: Path
     project: str
-    """Name of the project; `project` without a Pulumi.yaml in the file's folder or above it."""
+    """Name of the project; `project` if there is no Pulumi.yaml in the file's folder or above it."""
     stack: str
     """Name of the stack: NAME of Pulumi.NAME.yaml."""
     config: dict[str, Any]
     """Values by full key."""
 
     def texts(self) -> dict[str, str]:
-        """Return the values as a program gets them: objects as JSON."""
+        """Return the values in the form that a program gets: objects as JSON."""
         return as_texts(self.config)
 
 
 def read_stack_file(file: Path, outputs: Mapping[str, Mapping[str, str]], access: Access) -> StackFile | None:
-    """Return the stack of a file; None for a file without a `config` section.
+    """Return the stack of a file; None if the file has no `config` section.
 
     Args:
         file: Path of the file.
@@ -82,7 +82,7 @@ def read_mapping(file: Path) -> dict[str, Any]:
 def with_defaults(project: Mapping[str, Any], config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the values of a stack over the defaults of its project, by full key.
 
-    A value is replaced as a whole, as in Pulumi, also if both are objects.
+    A value is replaced as a whole, as in Pulumi, even if both are objects.
 
     Args:
         project: Content of Pulumi.yaml.
@@ -102,7 +102,7 @@ def full_key(project: str, key: str) -> str:
 
 
 def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return values as Pulumi gives them to programs: texts as such, all else as JSON."""
+    """Return values in the form that Pulumi gives to programs: texts unchanged, everything else as JSON."""
     return {key: as_text(value) for key, value in values.items()}
 
 
@@ -112,7 +112,7 @@ def is_encrypted(value: object) -> bool:
 
 
 def _declared(value: object) -> object:
-    """Return the value of a key in the project's file: a plain one, or that of a declaration."""
+    """Return the value of a key in the project's file, which is plain or in a declaration."""
     return value.get("value", value.get("default")) if isinstance(value, Mapping) else value
 
 
@@ -122,14 +122,14 @@ def _project_file(file: Path) -> Path | None:
 
 
 def _from_folder(kubeconfig: object, folder: Path) -> object:
-    """Return a kubeconfig with its path from the project's folder, in which Pulumi runs the program."""
+    """Return a kubeconfig whose path is relative to the project's folder, where Pulumi runs the program."""
     if not isinstance(kubeconfig, str) or not kubeconfig or is_content(kubeconfig):
         return kubeconfig
     return str(folder / Path(kubeconfig).expanduser())
 
 
 def _readable(file: Path, values: Mapping[str, Any], outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Return the values with outputs of other stacks in place of references, without encrypted ones of others.
+    """Return the values with outputs of other stacks in place of references, without other encrypted values.
 
     Raises:
         SpecError: A value of this package is encrypted, or names an output that is not given.

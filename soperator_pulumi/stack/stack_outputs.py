@@ -1,6 +1,7 @@
 """Values from other stacks: `{from_stack: org/project/stack, output: name}` in place of a value.
 
-Any field that takes an Output takes one: storage classes, claims, images, names of Secrets; and `soperator:kubeconfig`.
+Any field that accepts an Output accepts one: storage classes, claims, images, names of Secrets; and
+`soperator:kubeconfig`.
 """
 
 import json
@@ -22,8 +23,8 @@ _WANTED = "<organization>/<project>/<stack>"
 
 
 Reader: TypeAlias = Callable[[str, str, str], object]
-"""Returns the value of an output, from the stack's name, the output's, and the place of the reference in the
-configuration; or the `Problem` with it."""
+"""Function that returns the value of an output, from the names of stack and output and the place of the reference; or a
+`Problem`."""
 
 
 class StackOutputs:
@@ -37,7 +38,7 @@ class StackOutputs:
         self._read = read
 
     def resolve(self, value: object, place: Callable[[str], str], path: str = "") -> object:
-        """Return a value with an Output in place of each reference in it.
+        """Return a value in which Outputs replace all references.
 
         Args:
             value: A description of a cluster, or a part of it.
@@ -73,12 +74,12 @@ class StackOutputs:
 
 
 def unread(_stack: str, _name: str, _path: str) -> object:
-    """Return an unknown value: a description can be checked before another stack is asked for anything."""
+    """Return an unknown value, so that a description can be checked before another stack is read."""
     return pulumi.Output.from_input(pulumi.UNKNOWN)
 
 
 class LiveStacks:
-    """Reader that asks Pulumi for each stack once."""
+    """Reader that asks Pulumi once for every stack."""
 
     def __init__(self) -> None:
         self._stacks: dict[str, pulumi.StackReference] = {}
@@ -112,10 +113,10 @@ def given_outputs(values: Mapping[str, Mapping[str, str]]) -> Reader:
 
 
 def is_reference(value: object) -> TypeGuard[Mapping[str, object]]:
-    """Return True for a mapping that is meant as a reference, if a malformed one."""
+    """Return True for a mapping that is meant as a reference, even a malformed one."""
     return isinstance(value, Mapping) and STACK in value
 
 
 def as_text(value: object) -> str:
-    """Return a kubeconfig as text: stacks export it as a mapping, too."""
+    """Return a kubeconfig as text. Stacks also export it as a mapping."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -104,7 +104,7 @@ def monitoring(deployed: Stack) -> Stack:
 
 
 def is_ready(stack: Stack) -> bool:
-    """Return whether Prometheus' pod, which the operator makes, is ready."""
+    """Return True if Prometheus' pod, which the operator makes, is ready."""
     pod = stack.find("pods", f"prometheus-{RELEASE}-prometheus-0") or {}
     conditions = pod.get("status", {}).get("conditions", [])
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

@@ -1,4 +1,4 @@
-"""`make affected`: runs the tests that a change can break and no others, the quickest first."""
+"""`make affected`: runs only the tests that a change can break, the quickest first."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ from tools.console import UserError, say
 
 
 def main() -> int:
-    """Select the tests, print what is left out, and run them; the first run that fails ends the command."""
+    """Select the tests, print which are left out, and run them until a run fails."""
     parser = argparse.ArgumentParser(prog="make affected", description=__doc__)
     parser.add_argument("--base", help="revision to compare with (default: where the branch left its upstream or main)")
     parser.add_argument("--tiers", default=" ".join(TIERS), help="tiers to run, in quotes (default: all)")
@@ -37,11 +37,10 @@ def main() -> int:
 
 
 def tiers_of(text: str) -> list[str]:
-    """Return the tiers that a person has named.
+    """Return the tiers that the user named.
 
     Raises:
         UserError: One is none.
-
     """
     found = text.replace(",", " ").split()
     if unknown := [name for name in found if name not in TIERS]:
@@ -50,22 +49,20 @@ def tiers_of(text: str) -> list[str]:
 
 
 def selection_of(changes: TreeChanges) -> Selection:
-    """Return the tests that changes of this tree can break.
+    """Return the tests that changes in this tree can break.
 
     Raises:
         UserError: A file named `*.py` is not Python.
-
     """
     graph = graph_of_files({*changes.files, *changes.changed})
     return select(changes.changed, changes.files, graph, lambda test: (paths.ROOT / test).read_text())
 
 
 def graph_of_files(files: Iterable[str]) -> Graph:
-    """Return the nodes that use each node, of files of this tree.
+    """Return the users of every node, for files of this tree.
 
     Raises:
         UserError: A file named `*.py` is not Python.
-
     """
     settings = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())
     tree = SourceTree(files, settings["tool"]["pytest"]["ini_options"]["pythonpath"])
@@ -73,7 +70,7 @@ def graph_of_files(files: Iterable[str]) -> Graph:
 
 
 def summary(changes: TreeChanges, selection: Selection) -> str:
-    """Return the number of files that are selected and left out, by tier, and why all are where that is so."""
+    """Return the numbers of selected and skipped files by tier, and the reason if all are selected."""
     lines = [f"{counted(changes.changed)} changed since {changes.base}."]
     lines += [f"All tests are selected: {reason}." for reason in selection.why_all]
     for tier in TIERS:
@@ -83,7 +80,7 @@ def summary(changes: TreeChanges, selection: Selection) -> str:
 
 
 def listed(runs: list[PytestRun], selection: Selection) -> str:
-    """Return the names of all files: those of each run, then those left out."""
+    """Return the names of all files: those of every run, then the skipped ones."""
     sections = [(run.name, run.files) for run in runs]
     sections += [(f"left out of {tier}", files) for tier, files in selection.left_out.items() if files]
     return "\n".join("\n  ".join([f"{name}:", *files]) for name, files in sections)

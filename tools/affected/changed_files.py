@@ -1,4 +1,4 @@
-"""Files that differ from a revision, uncommitted and untracked ones among them."""
+"""Files that differ from a revision, uncommitted and untracked files included."""
 
 import subprocess
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from pathlib import Path
 from tools.console import UserError
 
 _BASES = ("@{upstream}", "main")
-"""Branches that a change is made for, in the order of their choice."""
+"""Branches that may be the base of a change, in order of preference."""
 
 
 @dataclass(frozen=True)
 class TreeChanges:
-    """State of the source tree, against a base."""
+    """State of the source tree, compared with a base."""
 
     base: str
     """Revision, as a person would name it."""
     changed: tuple[str, ...]
     """Paths that differ, from the root: changed, new and deleted files."""
     files: tuple[str, ...]
-    """Paths of all files that are there and not ignored."""
+    """Paths of all existing files that are not ignored."""
 
 
 def changes_since(base: str | None, root: Path) -> TreeChanges:
@@ -67,7 +67,7 @@ def _lines(root: Path, *arguments: str) -> list[str]:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """Return what git prints; None where it fails."""
+    """Return the output of git; None if it fails."""
     try:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Graph of all that files use: by imports, by paths, by fixtures, and by what is stated.
+"""Graph of the files that files use: by imports, paths, fixtures, and stated dependencies.
 
 A node is a file, or a part of one: `tests/conftest.py::kubernetes` is a fixture, and `tools/up.py::(text)` a file that
 is read and not run, so that what it uses counts for nothing.
@@ -62,12 +62,12 @@ def users_of(graph: Graph, changed: str, without: Iterable[Choice] = ()) -> set[
 
 
 def file_of(node: str) -> str:
-    """Return the file that a node is, or is a part of."""
+    """Return the file that a node is part of."""
     return node.partition("::")[0]
 
 
 def is_in(file: str, places: Iterable[str]) -> bool:
-    """Return whether a file is one of these, or in one of these folders."""
+    """Return True if a file is one of these, or in one of these folders."""
     return any(file == place or file.startswith(f"{place}/") for place in places)
 
 
@@ -90,7 +90,7 @@ class _Edges:
         yield from self._of_conftests(file, part)
 
     def named(self, patterns: Iterable[str]) -> Iterator[str]:
-        """Yield the files that patterns match. A module is run where it is named, or is the program of a folder."""
+        """Yield the files that patterns match. A named module counts as run, as does the program of a folder."""
         for pattern in patterns:
             for file in self._tree.matching(pattern):
                 folder, name = posixpath.split(file)
@@ -99,7 +99,7 @@ class _Edges:
                 yield file if file not in self._facts or (is_run and not is_test(file)) else _read(file)
 
     def _imported(self, name: str, importer: str) -> Iterator[str]:
-        """Yield the module of an imported thing, and the packages around it, of which the import runs the text alone.
+        """Yield the module of an imported name, and its packages, of which an import runs only the module-level code.
 
         A thing that a package passes on comes from where the package has it, be that imported on first use.
         """
@@ -118,7 +118,7 @@ class _Edges:
             yield f"{file}::{thing}" if facts and thing and thing in facts.parts else file
 
     def _in_strings(self, part: Part, file: str) -> Iterator[str]:
-        """Yield files that strings name from the root or from the folder of the file, and modules."""
+        """Yield files and modules that strings name, relative to the root or to the file's folder."""
         for text in part.strings:
             if "/" in text:
                 yield from self.named([text.rstrip("/"), posixpath.join(posixpath.dirname(file), text)])

@@ -1,4 +1,4 @@
-"""Facts of all Python files of a tree. Those of files that have not changed come from a cache."""
+"""Facts about all Python files of a tree, cached for files that have not changed."""
 
 import hashlib
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from tools.affected.python_facts import PythonFacts, facts_of
 from tools.console import UserError, step
 
 _MANY = 100
-"""Files that take a second to read."""
+"""Number of files that take a second to read."""
 
 _STORED = TypeAdapter(dict[str, PythonFacts])
 
 
 def facts_of_files(files: Iterable[str], *, root: Path, folder: Path) -> dict[str, PythonFacts]:
-    """Return the facts of each Python file, by its path.
+    """Return the facts about every Python file, by path.
 
     Args:
         files: Paths from the root. Scripts are known by their first line; files that are not Python have no facts.
@@ -29,7 +29,6 @@ def facts_of_files(files: Iterable[str], *, root: Path, folder: Path) -> dict[st
 
     Raises:
         UserError: A file named `*.py` is not Python.
-
     """
     file = folder / "facts.json"
     texts = {name: text for name in files if (text := _python(root / name)) is not None}
@@ -46,7 +45,7 @@ def facts_of_files(files: Iterable[str], *, root: Path, folder: Path) -> dict[st
 
 
 def _python(file: Path) -> str | None:
-    """Return the text of a Python file; None for a file of another kind or one that is not there."""
+    """Return the text of a Python file; None for other files, and for missing ones."""
     if file.suffix not in {".py", ""} or not file.is_file():
         return None
     content = file.read_bytes()
@@ -60,7 +59,7 @@ def _key(name: str, text: str) -> str:
 
 @cache
 def _version() -> str:
-    """Return the code that reads facts: with other code, the same file may have others."""
+    """Return a hash of the code that reads facts, as other code may read other facts from the same file."""
     modules = (path_expressions, python_facts)
     return "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules)
 

@@ -1,4 +1,4 @@
-"""Files that paths in Python code stand for."""
+"""Files that path expressions in Python code mean."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,20 @@ _ROOT = "/<root>"
 
 _UNKNOWN = "<?>"
 _DEPTH = 5
-"""Names that stand for names; more of them do not lead to a path."""
+"""Most names to follow from name to name. Longer chains do not lead to a path."""
 
 
 class NamedFiles:
-    """Paths in code, looked up in the tree."""
+    """Path expressions in code, looked up in the tree."""
 
     def __init__(self, tree: SourceTree, facts: Mapping[str, PythonFacts]) -> None:
         self._tree = tree
         self._facts = facts
 
     def patterns(self, tokens: Tokens, file: str) -> Iterator[str]:
-        """Yield files, folders and patterns with `*`, from the root, that a path in a file stands for.
+        """Yield files, folders and patterns with `*`, from the root, that a path in a file means.
 
-        A part that is not known is anything. Below the root it is any string of the file, if that is one of tests.
+        An unknown part matches anything. Below the root of the tree, it is any string of a test file.
         """
         for value in self._values(tokens, file):
             path = posixpath.normpath(value)
@@ -41,7 +41,7 @@ class NamedFiles:
                 yield from (name.rstrip("/") + rest for name in self._strings(file))
 
     def _values(self, tokens: Tokens, file: str, depth: int = _DEPTH) -> Iterator[str]:
-        """Yield the texts that a path may have: a name in it may have several values."""
+        """Yield the texts that a path may have, as a name in it may have several values."""
         for parts in product(*(list(self._texts(token, file, depth)) or [_UNKNOWN] for token in tokens)):
             value = ""
             for token, part in zip(tokens, parts, strict=True):
@@ -60,7 +60,7 @@ class NamedFiles:
             yield from self._of_name(text, file, depth - 1)
 
     def _of_name(self, name: str, file: str, depth: int) -> Iterator[str]:
-        """Yield the values of a constant: of this file, or of a module that it imports."""
+        """Yield the values of a constant, in this file or in a module that it imports."""
         facts = self._facts[file]
         for value in facts.constants.get(name, ()):
             if value != [f"@{name}"]:

@@ -1,4 +1,4 @@
-"""Paths in Python code: `paths.ROOT / "docs" / f"{name}.md"` as parts, without running it."""
+"""Path expressions in Python code, `paths.ROOT / "docs" / f"{name}.md"`, as parts, without running it."""
 
 import ast
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ Tokens = list[str]
 another suffix, and `?` a part of which nothing is known."""
 
 _BEFORE = {"joinpath": [], "glob": [], "with_name": ["=.."], "rglob": ["=**"]}
-"""Methods that join their arguments, and what comes before those."""
+"""Methods that join their arguments, and what they put before those."""
 
 _SAME = ("resolve", "absolute", "iterdir")
 _CONSTRUCTORS = ("Path", "PurePath", "PurePosixPath", "str")
 
 
 def path_of(node: ast.AST) -> Tokens | None:
-    """Return the path that an expression stands for; None for an expression of another kind."""
+    """Return the path that an expression means; None for other expressions."""
     match node:
         case ast.Constant(value=str(text)):
             return [f"={text}"]
@@ -37,7 +37,7 @@ def path_of(node: ast.AST) -> Tokens | None:
 
 
 def dotted(node: ast.AST) -> str:
-    """Return a name with its attributes, such as `paths.ROOT`; an empty text for any other expression."""
+    """Return a name with its attributes, such as `paths.ROOT`; empty for any other expression."""
     match node:
         case ast.Name(id=name):
             return name
@@ -47,7 +47,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def _of_package(function: str, package: ast.AST) -> Tokens | None:
-    """Return the folder of a package's data, `files("soperator_pulumi.platform")`."""
+    """Return the data folder of a package, from `files("soperator_pulumi.platform")`."""
     name = package.value if isinstance(package, ast.Constant) else dotted(package)
     return [f"@{name}.__file__", "=.."] if function == "files" and isinstance(name, str) and name else None
 
@@ -71,7 +71,7 @@ def _as_parts(nodes: Sequence[ast.AST]) -> Tokens:
 
 
 def _formatted(values: Sequence[ast.AST]) -> Tokens:
-    """Return a formatted text as a path. One such as f"{ROOT}/docs" begins where its first value is."""
+    """Return an f-string as a path. In f"{ROOT}/docs", it begins with the first value."""
     texts = [str(value.value) if isinstance(value, ast.Constant) else "*" for value in values]
     match values:
         case [ast.FormattedValue(value=base), ast.Constant(value=str(text)), *_] if text.startswith("/"):

@@ -1,4 +1,4 @@
-"""Runs of pytest for selected tests: one after another, until one fails."""
+"""Runs of pytest for selected tests, one after another until one fails."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from tools.affected.selection import ON_KUBERNETES, TIERS, Selection
 from tools.console import say
 
 _NOTHING_COLLECTED = 5
-"""Exit code of pytest where markers or options leave no test of the files."""
+"""Exit code of pytest if markers or options leave no test of the files."""
 
 _FEW = 3
-"""Files of quick tests that end before other processes have started."""
+"""Number of files whose quick tests end before worker processes have started."""
 
 _AS_MANY_AS_CORES = ("-n", "auto", "--dist", "loadfile")
 _THREE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
-"""As `make test` has it: tests of clusters wait for most of their time."""
+"""Processes for cluster tests, which mostly wait; as in `make test`."""
 
 
 class Step(NamedTuple):
@@ -33,7 +33,7 @@ _BUILDS = (
     Step("servers and images", (sys.executable, "-m", "tools.build")),
     Step("programs and charts of tests", (sys.executable, "-m", "tests.cluster.fetch")),
 )
-"""As `make test` has them."""
+"""Build steps, as in `make test`."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class PytestRun:
 
     @property
     def command(self) -> list[str]:
-        """Words of the run."""
+        """Command line of the run."""
         in_one_process = self.tier not in ON_KUBERNETES and len(self.files) <= _FEW
         workers = () if in_one_process else _THREE if self.tier in ON_KUBERNETES else _AS_MANY_AS_CORES
         return [sys.executable, "-m", "pytest", *workers, *self.files]
 
 
 def runs_of(selection: Selection, tiers: Collection[str] = TIERS) -> list[PytestRun]:
-    """Return the runs of a selection, the quickest first, of these tiers alone."""
+    """Return the runs of a selection for these tiers, the quickest first."""
     others = [file for file in selection.selected["unit"] if file not in selection.nearest]
     all_runs = [
         PytestRun("nearest", "unit", selection.nearest),
@@ -64,12 +64,12 @@ def runs_of(selection: Selection, tiers: Collection[str] = TIERS) -> list[Pytest
 
 
 def counted(files: Sequence[str]) -> str:
-    """Return the number of files as a person would write it."""
+    """Return a number of files in words."""
     return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 
 def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
-    """Return the programs to start for runs: before the first one on Kubernetes, those that build what it needs."""
+    """Return the programs to start for runs, including builds before the first run that needs a Kubernetes."""
     steps: list[Step] = []
     builds = list(_BUILDS)
     for run in runs:
@@ -81,9 +81,9 @@ def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
 
 
 def carry_out(steps: Iterable[Step]) -> int:
-    """Start programs one after another until one fails, and return its exit code; 0 where all succeed.
+    """Start programs one after another until one fails, and return its exit code; 0 if all succeed.
 
-    A run of pytest whose tests are all left out by their marks counts as a success.
+    A run of pytest whose tests are all deselected counts as a success.
     """
     # pytest keeps what it makes of the sources: without that, each run would take half a minute more of a processor.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

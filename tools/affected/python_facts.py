@@ -1,4 +1,4 @@
-"""Facts of a Python file: the modules, paths and fixtures that it uses. They follow from its text alone."""
+"""Facts about a Python file, from its text alone: the modules, paths and fixtures that it uses."""
 
 import ast
 import re
@@ -9,12 +9,12 @@ from tools.affected.path_expressions import Tokens, dotted, path_of
 
 _PATH_LIKE = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*/?")
 _PROGRAM = re.compile(r"(?m)^\s*from ([\w.]+) import (.+)$|^\s*import ([\w.]+)|-m ([\w.]+)")
-"""Imports of a program in a string, and starts of a module."""
+"""Import statements in strings, and starts of modules."""
 
 
 @dataclass
 class Part:
-    """Uses of a file, or of one definition in it."""
+    """Uses in a file, or in one definition of it."""
 
     names: list[str] = field(default_factory=list)
     """Full names of imported things."""
@@ -22,25 +22,25 @@ class Part:
     """Parts of the same file."""
     paths: list[Tokens] = field(default_factory=list)
     strings: list[str] = field(default_factory=list)
-    """Strings that may be a path, or the full name of a module or of a thing in it."""
+    """Strings that may be a path, or the full name of a module or of a name in it."""
     fixtures: list[str] = field(default_factory=list)
     """Fixtures that tests and fixtures ask for."""
 
 
 @dataclass
 class PythonFacts:
-    """Uses of a file, by its parts."""
+    """Uses of a file, by part."""
 
     imports: dict[str, str] = field(default_factory=dict)
     """Full names of imported things, by their names in the file."""
     for_types: dict[str, str] = field(default_factory=dict)
-    """The same of imports that only type checkers carry out."""
+    """The same for imports that only type checkers execute."""
     constants: dict[str, list[Tokens]] = field(default_factory=dict)
-    """Values of names that may be paths, all that the file gives them."""
+    """All values in the file of names that may be paths."""
     parts: dict[str, Part] = field(default_factory=dict)
-    """Parts by the names of their definitions. What is in no such part is in that of the empty name."""
+    """Parts by the name of their definition. The part with the empty name has everything else."""
     always: list[str] = field(default_factory=list)
-    """Parts without which no test below the file runs: hooks, and fixtures that act unasked."""
+    """Parts that every test below the file runs: hooks, and automatic fixtures."""
 
 
 def facts_of(text: str, *, by_definition: bool = False) -> PythonFacts:
@@ -88,7 +88,7 @@ def _is_for_types(node: ast.AST) -> bool:
 
 
 def _assigned(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, Tokens]]:
-    """Yield names and the paths that they are given."""
+    """Yield names and the paths assigned to them."""
     for node in nodes:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and (path := path_of(node.value)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -112,7 +112,7 @@ def _is_fixture(node: ast.FunctionDef) -> bool:
 
 
 def _asked_for(node: ast.FunctionDef) -> set[str]:
-    """Return the fixtures that a test or a fixture asks for by its arguments."""
+    """Return the fixtures that the arguments of a test or fixture request."""
     if not node.name.startswith("test_") and not _is_fixture(node):
         return set()
     calls = [expression for expression in node.decorator_list if isinstance(expression, ast.Call)]
@@ -123,13 +123,13 @@ def _asked_for(node: ast.FunctionDef) -> set[str]:
 
 
 def _own_fixtures(tree: ast.Module) -> set[str]:
-    """Return the fixtures of a file that stand in for those of the same name elsewhere, and do not ask for them."""
+    """Return the fixtures of a file that replace those of the same name elsewhere, and do not request them."""
     functions = [stmt for stmt in tree.body if isinstance(stmt, ast.FunctionDef) and _is_fixture(stmt)]
     return {function.name for function in functions if function.name not in _asked_for(function)}
 
 
 def _tidy(facts: PythonFacts, annotations: Part) -> None:
-    """Order and reduce what was collected, and count imports that no name uses: they are passed on, or act."""
+    """Sort and deduplicate the result, and count imports that no name uses, as they are re-exported or have effects."""
     used = {name for part in (annotations, *facts.parts.values()) for name in part.names}
     beginnings = {name[:end] for name in used for end in range(len(name) + 1) if name[end : end + 1] in {"", "."}}
     facts.parts[""].names += [name for name in facts.imports.values() if name not in beginnings]
@@ -147,7 +147,7 @@ class _Reader(ast.NodeVisitor):
         self._annotations = annotations
 
     def generic_visit(self, node: ast.AST) -> None:
-        """Take a path as a whole, and all else in its parts."""
+        """Visit a path as a whole, and other nodes by their parts."""
         path = path_of(node)
         if path is None or not path[0].startswith("@"):
             super().generic_visit(node)
@@ -157,29 +157,29 @@ class _Reader(ast.NodeVisitor):
         self._use_all(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
-        """Take no docstring: it uses nothing."""
+        """Skip docstrings, which use nothing."""
         if not isinstance(node.value, ast.Constant):
             self.visit(node.value)
 
     def visit_Assign(self, node: ast.Assign) -> None:
-        """Take a path as a use where its name is used, not where it gets the name."""
+        """Count a path where its name is used, not where it is assigned."""
         if isinstance(node.targets[0], ast.Name) and path_of(node.value):
             self._use_all(node.value)
         else:
             self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Take the annotation apart."""
+        """Visit the annotation separately."""
         self._visit_annotation(node.annotation)
         if node.value:
             self.visit(node.value)
 
     def visit_arg(self, node: ast.arg) -> None:
-        """Take the annotation apart."""
+        """Visit the annotation separately."""
         self._visit_annotation(node.annotation)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Take the annotation of what is returned apart, and the arguments as fixtures."""
+        """Visit the return annotation separately, and the arguments as fixtures."""
         self._part.fixtures += _asked_for(node)
         self._visit_annotation(node.returns)
         for child in ast.iter_child_nodes(node):
@@ -187,13 +187,13 @@ class _Reader(ast.NodeVisitor):
                 self.visit(child)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Take the fixtures that a call names."""
+        """Visit a call, and the fixtures that it names."""
         if dotted(node.func).endswith(("usefixtures", "getfixturevalue")):
             self._part.fixtures += [str(arg.value) for arg in node.args if isinstance(arg, ast.Constant)]
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        """Take a string that may name something."""
+        """Record a string that may name something."""
         if isinstance(node.value, str):
             self._use_string(node.value)
 
@@ -205,7 +205,7 @@ class _Reader(ast.NodeVisitor):
         return name in self._facts.constants or name.rpartition(".")[2].isupper()
 
     def _use_all(self, node: ast.AST) -> None:
-        """Use the names and the strings of a path."""
+        """Record the names and strings of a path."""
         if name := dotted(node):
             self._use_name(name)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):

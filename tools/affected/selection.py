@@ -10,35 +10,34 @@ from tools.affected.source_tree import is_test
 from tools.affected.stated_edges import ALL, CHOICES, Choice
 
 TIERS = ("unit", "rendered", "engine", "cluster")
-"""Tiers from the quickest to the slowest."""
+"""Tiers, the quickest first."""
 
 ON_KUBERNETES = ("engine", "cluster")
-"""Tiers whose tests need a Kubernetes."""
+"""Tiers whose tests need a Kubernetes cluster."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Files of tests: those that a change can break, and all others."""
+    """Test files that a change can break, and all other test files."""
 
     selected: Mapping[str, Sequence[str]]
-    """Files that it can break, by their tier."""
+    """Files that it can break, by tier."""
     left_out: Mapping[str, Sequence[str]]
-    """All others, by their tier."""
+    """All other files, by tier."""
     nearest: Sequence[str]
     """Selected unit tests that mirror a changed file."""
     why_all: Sequence[str]
-    """Reasons to select everything; none where the uses of the changed files decide."""
+    """Reasons to select everything; empty if the uses of the changed files decide."""
 
 
 def select(changed: Collection[str], files: Collection[str], graph: Graph, text_of: Callable[[str], str]) -> Selection:
-    """Return the tests that a change can break: all where a changed file decides about all, or is unknown.
+    """Return the tests that a change can break; all if a changed file affects all tests, or is unknown.
 
     Args:
         changed: Paths of changed, new and deleted files.
         files: Paths of all files that are there.
         graph: Nodes that use each node.
         text_of: Return the text of a test's file.
-
     """
     tiers = {file: tier for file in files if is_test(file) and (tier := tier_of(file))}
     why_all = [reason for file in changed if (reason := _why_all(file, files, graph))]
@@ -53,14 +52,14 @@ def select(changed: Collection[str], files: Collection[str], graph: Graph, text_
 
 
 def tier_of(test: str) -> str:
-    """Return the tier of a test's file; an empty text for one of no tier here, such as a benchmark."""
+    """Return the tier of a test file; empty for a file of no tier, such as a benchmark."""
     parts = PurePosixPath(test).parts
     tier = "unit" if parts[0] == "images" else parts[1]
     return tier if tier in TIERS else ""
 
 
 def nearest(changed: Iterable[str], tests: Collection[str]) -> set[str]:
-    """Return unit tests that are changed or mirror a changed file: those of its name, else those of its folder."""
+    """Return unit tests that were changed or mirror a changed file: by name, or else by folder."""
     found: set[str] = set()
     for file in changed:
         folder, stem = _mirror_of(PurePosixPath(file.removeprefix("soperator_pulumi/").replace("-plugin", "_plugin")))
@@ -72,14 +71,14 @@ def nearest(changed: Iterable[str], tests: Collection[str]) -> set[str]:
 
 
 def _mirror_of(file: PurePosixPath) -> tuple[str, str]:
-    """Return the folder of the unit tests of a file, and the name that they share with it."""
+    """Return the folder of a file's unit tests, and the name that they share with the file."""
     of_an_image = file.parts[0] == "images" and len(file.parts) > 2
     folder = PurePosixPath(*file.parts[:2], "tests") if of_an_image else PurePosixPath("tests/unit", file.parent)
     return str(folder), file.stem
 
 
 def _why_all(file: str, files: Collection[str], graph: Graph) -> str:
-    """Return the reason for which a file decides about all tests; an empty text where it does not."""
+    """Return why a file affects all tests; empty if it does not."""
     if is_in(file, ALL):
         return f"{file} makes the environment that all tests run in"
     is_deleted_code = file not in files and file.endswith(".py")

@@ -1,4 +1,4 @@
-"""Files of the source tree, as git lists them, and the names of the Python modules among them."""
+"""Files of the source tree, as git lists them, and the names of its Python modules."""
 
 import posixpath
 import re
@@ -10,15 +10,14 @@ from pathlib import PurePosixPath
 
 
 class SourceTree:
-    """Paths from the root of the tree, and what they stand for."""
+    """Paths from the root of the tree, with lookups by folder, pattern and module."""
 
     def __init__(self, files: Iterable[str], import_roots: Sequence[str]) -> None:
-        """Take the files.
+        """Store the files.
 
         Args:
             files: Paths from the root.
             import_roots: Folders in which Python finds modules, in the order of the search; `.` is the root.
-
         """
         self.files = sorted(set(files))
         self._known = frozenset(self.files)
@@ -29,12 +28,12 @@ class SourceTree:
         return file in self._known
 
     def below(self, folder: str) -> list[str]:
-        """Return the files of a folder and of the folders in it; of none, where it is no folder."""
+        """Return all files below a folder; none if it is not a folder."""
         beginning = f"{folder.rstrip('/')}/"
         return self.files[bisect_left(self.files, beginning) : bisect_left(self.files, beginning[:-1] + "0")]
 
     def _matching(self, pattern: str) -> list[str]:
-        """Return a file, the files of a folder, or those of all that a pattern matches; `*` stands for folders, too."""
+        """Return a file, the files of a folder, or those that match a pattern; `*` also matches folders."""
         if "*" not in pattern:
             return [pattern] if pattern in self else self.below(pattern)
         pattern = pattern.replace("**/", "")
@@ -58,9 +57,9 @@ class SourceTree:
         return found
 
     def find_module(self, name: str, importer: str = "") -> tuple[str, str, str] | None:
-        """Return the module that a full name begins with: its name, its file, and the rest of the name.
+        """Return the module at the beginning of a full name: its name, its file, and the rest of the name.
 
-        An importer, given by its path, finds modules of its own folder, too, as a script does.
+        An importer, given by its path, also finds modules of its own folder, as a script does.
         """
         for module, rest in _beginnings(name):
             if file := self.modules.get(module):
@@ -70,24 +69,24 @@ class SourceTree:
         return (module, neighbour, rest) if importer and neighbour in self else None
 
     def packages_of(self, module: str) -> Iterator[str]:
-        """Yield the files of the packages that an import of a module runs first."""
+        """Yield the files of the packages that the import of a module runs first."""
         for parent, _ in _beginnings(module.rpartition(".")[0]):
             if file := self.modules.get(parent):
                 yield file
 
 
 def is_of_tests(file: str) -> bool:
-    """Return whether a file is a test, or helps tests."""
+    """Return True if a file is a test, or helps tests."""
     return bool(re.match(r"tests/|images/[^/]+/(tests|\w+_testing)/|spank-plugin/tests/", file))
 
 
 def is_test(file: str) -> bool:
-    """Return whether pytest collects a file."""
+    """Return True if pytest collects a file."""
     return bool(re.match(r"(tests|images/[^/]+/tests)/(.*/)?test_[^/]*\.py$", file))
 
 
 def _module_name(path: PurePosixPath) -> str:
-    """Return the full name of a module; an empty text for what no import can name."""
+    """Return the full name of a module; empty if no import can name it."""
     parts = path.with_suffix("").parts
     if path.suffix != ".py" or not all(part.isidentifier() for part in parts):
         return ""
@@ -95,7 +94,7 @@ def _module_name(path: PurePosixPath) -> str:
 
 
 def _beginnings(name: str) -> Iterator[tuple[str, str]]:
-    """Yield a dotted name and all its beginnings, the longest first, each with what is left of it."""
+    """Yield a dotted name and all its prefixes, the longest first, with the rest of the name."""
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         yield ".".join(parts[:count]), ".".join(parts[count:])

@@ -1,4 +1,4 @@
-"""Dependencies that neither an import nor a path shows, and shown ones that decide about no test or about few.
+"""Dependencies that no import or path shows, and visible ones that affect no test or only a few.
 
 Paths are those of files and folders, from the root of the tree.
 """
@@ -6,7 +6,7 @@ Paths are those of files and folders, from the root of the tree.
 from dataclasses import dataclass
 
 ALL = ("requirements.lock", "pyproject.toml", "tools/venv.sh")
-"""Files on which every test depends: they make the environment that tests run in, and its settings."""
+"""Files that every test depends on: they set up the environment of tests and its settings."""
 
 _PROGRAM = ("__main__.py", "Pulumi.yaml")
 _STACKS = (*_PROGRAM, "stacks")
@@ -43,7 +43,7 @@ USED = {
     "tools/site/__main__.py": ("soperator_pulumi", "docs", "tools/site/conf.py"),  # names them for Sphinx
     "tools/docs/health_faults.py": ("images/health",),  # runs the tests there for their tables
 }
-"""Uses of a file that its code does not show: programs that an engine runs, images that pods run.
+"""Uses of a file that its code does not show, such as programs that an engine runs or images that pods run.
 
 Tests in a folder do not count.
 """
@@ -62,19 +62,19 @@ IGNORED = {
     "tests/warm_python.py": ("soperator_pulumi", "stacks"),  # imports ahead what programs use or do not use
     "tools/images/recipe.py": _SOURCES_OF_IMAGES,  # makes tags of their content; what runs them has them in USED
 }
-"""Uses of a file, or of those in a folder, that the code shows and that decide about no test."""
+"""Uses of a file or folder that the code shows, but that affect no test."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Uses of a file that come with a choice of a cluster."""
+    """Uses that depend on the options of a test cluster."""
 
     user: str
     """The file that uses them."""
     used: str
-    """Their folder."""
+    """Folder of the used files."""
     word: str
-    """Text of each test whose cluster makes the choice."""
+    """Text in every test whose cluster has the option."""
 
 
 CHOICES = (
@@ -82,4 +82,4 @@ CHOICES = (
     Choice("soperator_pulumi/cluster/rules_and_dashboards.py", "soperator_pulumi/monitoring", "metrics"),
     Choice("tests/engine/programs/declared/__main__.py", "soperator_pulumi/platform", "KubePrometheusStack"),
 )
-"""Uses that count for a test on a real Kubernetes only where its text has the word: most clusters there do without."""
+"""Uses that count for a test on a real Kubernetes only if its text has the word, as most clusters do without."""

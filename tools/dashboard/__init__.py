@@ -1,1 +1,1 @@
-"""`make dashboard`: the dashboards as one page of HTML, for a person without Grafana."""
+"""`make dashboard`: the dashboards as one HTML page, for users without Grafana."""

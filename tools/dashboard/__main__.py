@@ -1,4 +1,4 @@
-"""`make dashboard`: draws the dashboards of a cluster from Prometheus' answers into one file of HTML."""
+"""`make dashboard`: draws the dashboards of a cluster from Prometheus' answers into one HTML file."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ _LEAST_STEP_SECONDS = 15
 
 
 def main() -> None:
-    """Ask for all panels, and write the page."""
+    """Query all panels, and write the page."""
     parser = argparse.ArgumentParser(prog="make dashboard", description=__doc__)
     parser.add_argument("--prometheus", help="address of Prometheus (default: the one in the chosen Kubernetes)")
     parser.add_argument("--namespace", help="namespace of the cluster, where Prometheus knows several")
@@ -57,7 +57,7 @@ def span_until(end: float, hours: float) -> Span:
 
 
 def drawn_page(prometheus: PrometheusApi, namespace: str, span: Span) -> str:
-    """Return the page of one cluster."""
+    """Return the page for one cluster."""
     with step(f"Asking Prometheus at {prometheus.place} about the cluster in {namespace}") as progress:
         answers = []
         for dashboard in DASHBOARDS:
@@ -67,7 +67,7 @@ def drawn_page(prometheus: PrometheusApi, namespace: str, span: Span) -> str:
 
 
 def query_text(expr: str, dashboard: Dashboard, namespace: str) -> str:
-    """Return a query for one cluster: what people choose from in Grafana is all of it here."""
+    """Return a query for one cluster. Grafana's selectors are set to all values."""
     text = expr.replace(HERE, f'namespace="{namespace}"')
     for variable in dashboard.variables:
         text = text.replace(f"${variable.name}", ".*")

@@ -1,4 +1,4 @@
-"""Values of panels in words: `12.3 GiB`, `85 %`, `2.5 h`."""
+"""Values of panels as text: `12.3 GiB`, `85 %`, `2.5 h`."""
 
 from soperator_pulumi.monitoring.panels import Unit
 
@@ -8,7 +8,7 @@ _TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0.001, "ms"))
 
 
 def in_words(value: float, unit: Unit) -> str:
-    """Return a value with its unit, of three digits."""
+    """Return a value with its unit and three digits."""
     if unit is Unit.RATIO:
         return f"{_digits(value * 100)} %"
     if unit is Unit.SECONDS:

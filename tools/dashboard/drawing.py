@@ -68,7 +68,7 @@ def legend(query: Query, labels: Mapping[str, str]) -> str:
 
 
 def _over_time(panel: Panel, answers: Answers, span: Span) -> str:
-    """Return a chart. Of many series it has those with the largest values, and the number of the others below."""
+    """Return a chart over time. If there are many series, it shows the largest, and counts the others below."""
     named = [(legend(query, series.labels), series) for query, found in answers for series in found if series.points]
     sizes = sorted((series.largest for _, series in named), reverse=True)
     least = sizes[:SHOWN_SERIES][-1]
@@ -112,7 +112,7 @@ def _chart(panel: Panel, span: Span) -> pygal.Line:
 
 
 def ticks(top: float) -> list[float]:
-    """Return values for the scale from 0 to `top` or a little above: steps of 1, 2, 2.5 or 5 with zeros."""
+    """Return ticks for a scale from 0 to `top` or slightly above, in steps of 1, 2, 2.5 or 5 with zeros."""
     if top <= 0:
         return [0, 1]
     size = 10 ** math.floor(math.log10(top / 4))
@@ -128,13 +128,13 @@ def _legends(names: Sequence[str]) -> str:
 
 
 def _on_grid(series: Series, span: Span) -> list[float | None]:
-    """Return the values at all times of the span, None where there is a gap."""
+    """Return the values at all times of the span, with None for gaps."""
     values = {round((time - span.start) / span.step): value for time, value in series.points}
     return [values.get(index) for index in range(len(span.times))]
 
 
 def _svg(chart: pygal.graph.graph.Graph) -> str:
-    """Return a chart that needs no script and can be seen by a screen reader."""
+    """Return a chart that needs no script and that screen readers can read."""
     tree = chart.render_tree()
     for parent in [*tree.iter()]:
         for child in [*parent]:
@@ -179,7 +179,7 @@ def _bars(panel: Panel, answers: Answers) -> str:
 
 
 def _table(panel: Panel, answers: Answers) -> str:
-    """Return a table: a row for each set of labels, a column of values for each query."""
+    """Return a table with a row per set of labels and a column per query."""
     rows: dict[tuple[str, ...], dict[int, float]] = {}
     for index, (_, found) in enumerate(answers):
         for series in found:

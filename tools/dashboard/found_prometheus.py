@@ -1,4 +1,4 @@
-"""Prometheus of a Kubernetes, and the Slurm cluster that it knows."""
+"""A Prometheus server in Kubernetes, and the Slurm cluster that it monitors."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ _NEEDS = (
 
 
 def only_namespace(prometheus: PrometheusApi, at: float) -> str:
-    """Return the namespace of the only cluster that Prometheus knows."""
+    """Return the namespace of the only cluster in Prometheus' data."""
     found = sorted({series.labels.get("namespace", "") for series in prometheus.now("slurm_nodes", at)} - {""})
     if not found:
         raise UserError(
@@ -31,7 +31,7 @@ def only_namespace(prometheus: PrometheusApi, at: float) -> str:
 
 
 def in_kubernetes(chosen: ChosenCluster) -> PrometheusApi:
-    """Return the Prometheus of the operator in a Kubernetes, reached through the API server."""
+    """Return the Prometheus that its operator runs in a Kubernetes cluster, reached through the API server."""
     program = chosen.embedded.bin_dir / "kubectl" if chosen.embedded is not None else shutil.which("kubectl")
     if program is None or not Path(program).exists() or not chosen.kubeconfig.exists():
         raise UserError(_NEEDS)

@@ -1,4 +1,4 @@
-"""The page: all dashboards of one cluster below each other, in one file that loads nothing."""
+"""The page: all dashboards of one cluster, one below the other, in one file that loads nothing."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ td.value, th.value { text-align: right }
 """
 
 _SECURITY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Policy of the page's content: labels of series are text of users, and nothing of it may run or load."""
+"""Content policy of the page: labels of series are user-chosen text, and nothing in it may run or load."""
 
 
 def page(cluster: str, place: str, span: Span, drawn: Iterable[tuple[Dashboard, Mapping[Panel, Answers]]]) -> str:

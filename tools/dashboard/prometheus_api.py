@@ -1,4 +1,4 @@
-"""Questions to a Prometheus server: at an address, or through the API server of a Kubernetes."""
+"""Queries to a Prometheus server, at an address or through a Kubernetes API server."""
 
 import json
 import math
@@ -20,11 +20,11 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class Series:
-    """One series of an answer."""
+    """A series in an answer."""
 
     labels: Mapping[str, str]
     points: Sequence[tuple[float, float]] = field(default=())
-    """Times (seconds since 1970) and values, without those that are no number."""
+    """Times (seconds since 1970) and values, without values that are not numbers."""
 
     @property
     def last(self) -> float | None:
@@ -33,13 +33,13 @@ class Series:
 
     @property
     def largest(self) -> float:
-        """The largest value, 0 without any."""
+        """The largest value; 0 if there is none."""
         return max((value for _, value in self.points), default=0)
 
 
 @dataclass(frozen=True)
 class Span:
-    """Span of time that the page shows."""
+    """Time span that the page shows."""
 
     start: float
     end: float
@@ -55,7 +55,7 @@ class PrometheusApi:
     """The HTTP API of a Prometheus server."""
 
     def __init__(self, get: Callable[[str], str], place: str) -> None:
-        """Take a way to read a path of the server.
+        """Store the function that reads a path of the server.
 
         Args:
             get: Function from a path with its query (`/api/v1/query?...`) to the answer.
@@ -90,7 +90,7 @@ class PrometheusApi:
 
 
 def at_address(address: str) -> PrometheusApi:
-    """Return the server at an address of HTTP. `PROMETHEUS_TOKEN` in the environment is sent as a bearer token."""
+    """Return the server at an HTTP address. `PROMETHEUS_TOKEN` in the environment is sent as a bearer token."""
     if not _is_http(address):
         raise UserError(f'PROMETHEUS="{address}" is no address. Give one such as http://localhost:9090.')
     token = os.environ.get(TOKEN_VARIABLE)

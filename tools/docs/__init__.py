@@ -1,1 +1,1 @@
-"""Writers of pages and modules that are made of the sources: each has its `FILE` and its `text()`."""
+"""Generators of pages and modules from the sources. Every one has a `FILE` and a `text()`."""

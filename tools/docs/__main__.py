@@ -1,4 +1,4 @@
-"""`make docs`: writes all pages and modules that are made of the sources."""
+"""`make docs`: writes all pages and modules that are generated from the sources."""
 
 from tools.docs import (
     configuration_page,

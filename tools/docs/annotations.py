@@ -1,4 +1,4 @@
-"""Parts of models that all writers read: types in annotations, meanings on one line."""
+"""Helpers for all generators: types in annotations, docstrings on one line."""
 
 import typing
 from collections.abc import Iterator

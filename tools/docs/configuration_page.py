@@ -53,7 +53,7 @@ def text() -> str:
 
 
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield a model and those of its fields, parents first."""
+    """Yield a model and the models of its fields, parents first."""
     yield model
     for part in models_below(model):
         yield from _models(part)

@@ -1,4 +1,4 @@
-"""Tables of docs/health-checks.md from the tests' own: recordings, and the faults that tests inject into them."""
+"""Tables of docs/health-checks.md from the tests: recordings, and the faults that tests inject into them."""
 
 import runpy
 import sys
@@ -27,7 +27,7 @@ _HEAD = "| check | healthy outputs | value with a fault (recordings) |\n|---|---
 
 
 def table() -> str:
-    """Return the table: a row for each check."""
+    """Return the table with a row per check."""
     sys.path.insert(0, str(_HEALTH))
     try:
         gpus, nodes = (_tests_of(name) for name in ("test_gpu_checks", "test_node_faults"))
@@ -43,7 +43,7 @@ def _tests_of(name: str) -> Mapping[str, Any]:
 
 
 def recordings() -> str:
-    """Return the table of the recordings: a row for each machine."""
+    """Return the table of recordings with a row per machine."""
     rows = "".join(
         f"| `{name}` | {machine.product} | {machine.gpus} | {machine.driver} | {machine.source} |\n"
         for name, machine in _machines().items()
@@ -57,7 +57,7 @@ def _machines() -> Mapping[str, Any]:
 
 
 def _healthy(gpus: Mapping[str, Any], name: str) -> str:
-    """Return the outputs that a check passes with; of nvidia-smi the recordings that have values for it."""
+    """Return the outputs with which a check passes; for nvidia-smi, the recordings that have its values."""
     outputs = _OUTPUTS[gpus["CHECKS"][name].source]
     if name not in gpus["OF_QUERY"]:
         return outputs
@@ -71,7 +71,7 @@ def _healthy(gpus: Mapping[str, Any], name: str) -> str:
 
 
 def _faults(gpus: Mapping[str, Any], nodes: Mapping[str, Any], name: str) -> str:
-    """Return the values that a check fails with, or the name of the test of it."""
+    """Return the values with which a check fails, or the name of its test."""
     found = [f"`{_shown(value)}` ({len(of)})" for of, _, check, value in gpus["FAULTS"] if check == name]
     if name in gpus["ELSEWHERE"]:
         found.append(f"`{gpus['ELSEWHERE'][name]}`")

@@ -1,4 +1,4 @@
-"""Tables of docs/health-checks.md: quick checks by their defaults, errors of GPUs, recordings and faults of tests."""
+"""Tables of docs/health-checks.md: quick checks with defaults, GPU errors, recordings and injected faults."""
 
 import re
 
@@ -15,7 +15,7 @@ _HEAD = "| check | reads, **limit** | on | rounds | every | then | back | source
 
 
 def text() -> str:
-    """Return the page with its tables as the sources are now."""
+    """Return the page with its tables updated from the sources."""
     subjects = member_descriptions(HealthCheck)
     checks = _HEAD + "".join(_row(name, subjects[name.name], default) for name, default in DEFAULTS.items())
     tables = {
@@ -43,7 +43,7 @@ def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> str:
 
 
 def _limit(check: CheckDefaults) -> str:
-    """Return the limit in words; models with the same one stand together."""
+    """Return the limit as text, with models of the same limit together."""
     if check.bound is Bound.NONE:
         return ""
     unit = check.unit if check.unit in {"", "%"} else f" {check.unit}"

@@ -1,4 +1,4 @@
-"""Table of docs/job-hooks.md with all built-in hooks, made of their defaults in the sources."""
+"""Table of docs/job-hooks.md with all built-in hooks, generated from their defaults."""
 
 import re
 
@@ -14,7 +14,7 @@ _HEAD = "| hook | moment | act | on | time | a failure |\n|---|---|---|---|---|-
 
 
 def text() -> str:
-    """Return the page with its table as the defaults are now."""
+    """Return the page with its table updated from the defaults."""
     table = _HEAD + "".join(_row(name, default) for name, default in DEFAULTS.items())
     return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
 

@@ -1,4 +1,4 @@
-"""Table of docs/long-checks.md with all long checks, made of their defaults in the sources."""
+"""Table of docs/long-checks.md with all long checks, generated from their defaults."""
 
 import re
 
@@ -14,7 +14,7 @@ _HEAD = "| check | measures | nodes of a job | at least | on | source |\n|---|--
 
 
 def text() -> str:
-    """Return the page with its table as the defaults are now."""
+    """Return the page with its table updated from the defaults."""
     subjects = member_descriptions(LongCheck)
     table = _HEAD + "".join(
         _row(name, subjects[name.name], long_default) for name, long_default in LONG_DEFAULTS.items()
@@ -24,7 +24,7 @@ def text() -> str:
 
 
 def _nccl_limits() -> str:
-    """Return the limits of boards by model, and that others have none."""
+    """Return the limits of boards by model, and the statement that others have none."""
     rows = [f"| {model} | {limit.nvls:g} | {limit.plain:g} | {limit.source} |" for model, limit in NCCL_LIMITS.items()]
     head = "| board of eight | with NVLS, GB/s | without, GB/s | source |\n|---|---|---|---|"
     return "\n".join([head, *rows, "| any other | no limit known | no limit known | none is published |", ""])

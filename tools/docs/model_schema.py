@@ -1,4 +1,4 @@
-"""JSON schema of models, in the words of who writes their values: meanings, defaults as written, no Python names."""
+"""JSON schema of models for users: descriptions, defaults as written, no Python names."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,10 +14,10 @@ from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from tools.docs.annotations import one_line
 
 DEFINITIONS = "#/definitions/"
-"""Beginning of a reference to a definition."""
+"""Prefix of a reference to a definition."""
 
 Definitions = dict[str, JsonSchemaValue]
-"""Schemas of models and choices, by their names."""
+"""Schemas of models and enumerations, by name."""
 
 
 def describe(model: type[BaseModel], definitions: Definitions) -> JsonSchemaValue:
@@ -28,14 +28,14 @@ def describe(model: type[BaseModel], definitions: Definitions) -> JsonSchemaValu
 
 
 class _Generator(GenerateJsonSchema):
-    """Describes models and choices without titles, which repeat their names."""
+    """Schema generator that omits titles, as they repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - as pydantic has it
-        """Leave titles out: they repeat the names."""
+        """Omit titles, which repeat the names."""
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Add the meanings of the fields."""
+        """Add the descriptions of the fields."""
         described = super().model_schema(schema)
         described.pop("title", None)
         for name, meaning in field_descriptions(schema["cls"]).items():
@@ -43,18 +43,18 @@ class _Generator(GenerateJsonSchema):
         return {**described, "description": one_line(schema["cls"].__doc__)}
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """Leave the title out."""
+        """Omit the title."""
         described = super().enum_schema(schema)
         described.pop("title", None)
         return described
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """Refuse keys that the pattern of a mapping's keys does not match."""
+        """Refuse keys that do not match the pattern of a mapping's keys."""
         described = super().dict_schema(schema)
         return {**described, "additionalProperties": False} if "patternProperties" in described else described
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Write defaults as a user does. Those of a model are at its fields; none is no default."""
+        """Write defaults as a user would. A model's defaults are at its fields; none counts as no default."""
         described = self.generate_inner(schema["schema"])
         match schema.get("default"):
             case None | BaseModel():

@@ -1,4 +1,4 @@
-"""Tables of docs/monitoring.md: alerts, recorded series, dashboards and their metrics, as they are in the sources."""
+"""Tables of docs/monitoring.md: alerts, recorded series, dashboards and their metrics, from the sources."""
 
 import re
 import runpy
@@ -24,7 +24,7 @@ class MetricOfTable(Protocol):
 
 
 def text() -> str:
-    """Return the page with its tables as the sources are now."""
+    """Return the page with its tables updated from the sources."""
     page = FILE.read_text()
     for name, table in _tables().items():
         head, mark, rest = page.partition(f"<!-- {name}: written by `make docs` -->\n")
@@ -67,7 +67,7 @@ def _tables() -> Mapping[str, str]:
 
 
 def _metrics() -> Mapping[str, MetricOfTable]:
-    """Return the exporter's own table, which stands alone in its image."""
+    """Return the exporter's table of metrics, which is in its image."""
     return cast("Mapping[str, MetricOfTable]", runpy.run_path(str(_METRIC_TABLE))["METRICS"])
 
 
@@ -77,5 +77,5 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cell(text_of_alert: str) -> str:
-    """Return the text of a cell; a value that only an alert has is left open."""
+    """Return the text of a cell, with a placeholder for values that only an alert has."""
     return re.sub(r"\{\{ \$value[^}]*\}\}", "…", text_of_alert).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Tables of docs/policies.md, made of the policies themselves."""
+"""Tables of docs/policies.md, generated from the policies."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _TABLE = re.compile(r"(?s)(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(
 
 
 def text() -> str:
-    """Return the page with its tables as the policies are now."""
+    """Return the page with its tables updated from the policies."""
     tables = {"policies": _policies(), "settings": _settings()}
     return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found['name']]}\n{found[3]}", FILE.read_text())
 

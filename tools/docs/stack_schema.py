@@ -23,7 +23,7 @@ _MERGED = "OverDefaults"
 
 
 def schema() -> JsonSchemaValue:
-    """Return the schema. Draft 7 is what editors know."""
+    """Return the schema, in draft 7, which editors support."""
     definitions = _definitions()
     cluster = _merged({"$ref": f"{DEFINITIONS}ClusterSpec"}, definitions)
     keys = _keys(cluster, _policy(definitions))
@@ -89,7 +89,7 @@ def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSc
 
 
 def _definitions() -> Definitions:
-    """Return the schemas of all models, and that of a reference to another stack, which every deferred value may be."""
+    """Return the schemas of all models, and of a reference to another stack, which every deferred value may be."""
     found: Definitions = {}
     describe(ClusterSpec, found)
     describe(PlatformSpec, found)
@@ -109,7 +109,7 @@ def _definitions() -> Definitions:
 
 
 def _policy(definitions: Definitions) -> JsonSchemaValue:
-    """Return the schema of `soperator:policy`: our policies by their names, and room for those of a pack of yours."""
+    """Return the schema of `soperator:policy`: this package's policies by name, and any names for other packs."""
     reference = describe(PolicySpec, definitions)
     parts = definitions[PolicySpec.__name__]["properties"]
     exception = parts["exceptions"]["additionalProperties"]
@@ -124,7 +124,7 @@ def _policy(definitions: Definitions) -> JsonSchemaValue:
 
 
 def _with_references(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema in which every value that may be an Output may be a reference."""
+    """Return a schema in which every value that may be an Output may also be a reference."""
     if isinstance(node, list):
         return [_with_references(item) for item in node]
     if not isinstance(node, dict):
@@ -162,7 +162,7 @@ def _merged(node: JsonSchemaValue, definitions: Definitions) -> JsonSchemaValue:
 
 
 def _or_null(node: JsonSchemaValue) -> JsonSchemaValue:
-    """Return a schema that takes null as well."""
+    """Return a schema that also accepts null."""
     if not node or {"type": "null"} in node.get("anyOf", []):
         return node
     if "type" in node and "enum" not in node:
@@ -172,14 +172,14 @@ def _or_null(node: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _or(another: JsonSchemaValue, node: JsonSchemaValue) -> JsonSchemaValue:
-    """Return a schema that takes another form as well, with description and default outside, where editors look."""
+    """Return a schema that also accepts another form, with description and default outside, where editors look."""
     outside: JsonSchemaValue = {key: node[key] for key in ("description", "default") if key in node}
     inner = {key: value for key, value in node.items() if key not in outside}
     return {**outside, "anyOf": [*inner.get("anyOf", [inner]), another]}
 
 
 def _reached(root: object, definitions: Definitions) -> Definitions:
-    """Return the definitions that a schema refers to, also through others."""
+    """Return the definitions that a schema refers to, directly or through others."""
     found: Definitions = {}
     looked_at: list[object] = [root]
     while looked_at:

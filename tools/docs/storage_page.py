@@ -1,4 +1,4 @@
-"""Table of docs/storage.md with the systems of shared storage, made of the table in the sources."""
+"""Table of docs/storage.md with the shared storage systems, generated from the sources."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _HEAD = (
 
 
 def text() -> str:
-    """Return the page with its table as the systems are now."""
+    """Return the page with its table updated from the systems."""
     table = _HEAD + "|---|---|---|---|---|---|---|\n" + "".join(_row(*system) for system in SYSTEMS.items())
     return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
 

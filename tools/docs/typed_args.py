@@ -1,4 +1,4 @@
-"""Typed arguments of a cluster, `spec/args.py`, from the models of the spec.
+"""Typed arguments of a cluster, `spec/args.py`, generated from the models of the spec.
 
 Editors and type checkers read that module, and the plugin for other languages infers its schema from it.
 """
@@ -56,7 +56,7 @@ _SHARED: dict[type[BaseModel], type[BaseModel]] = {
     MungeKeyRef: SecretRef,
     SshHostKeyRef: SecretRef,
 }
-"""Models that differ in their defaults alone, and share a dictionary."""
+"""Models that differ only in their defaults and share a dictionary."""
 
 _NAMES: dict[type[BaseModel], str] = {TarballSource: "TarballArgs"}
 
@@ -66,7 +66,7 @@ _ANNOTATED: tuple[tuple[object, str], ...] = (
     (PartitionOptions, "Mapping[str, str | float]"),
 )
 _OF_COMPONENTS = ("platform",)
-"""Keys of a cluster that `SlurmClusterArgs` and the plugin declare: the former takes a component, too."""
+"""Keys that `SlurmClusterArgs` and the plugin declare themselves, as the former also accepts a component."""
 
 _SIMPLE: dict[object, str] = {
     str: "str",
@@ -101,7 +101,7 @@ def name_of(model: type[BaseModel]) -> str:
 
 
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield the models that a model needs, then itself."""
+    """Yield the models that a model needs, followed by itself."""
     if issubclass(model, Scheduled) and model is not Scheduled:
         yield from _models(Scheduled)
     for part in models_below(model):
@@ -110,7 +110,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
-    """Yield the imports of the enumerations whose members are the words of a text."""
+    """Yield the imports of enumerations whose members a text uses."""
     used = {*re.findall(r"Annotated\[str, (\w+)\]", body)}
     parts = {type_ for model in models for field in model.model_fields.values() for type_ in types_in(field.annotation)}
     found = [part for part in parts if isinstance(part, type) and part.__name__ in used]
@@ -119,7 +119,7 @@ def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
 
 
 def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
-    """Return the dictionary of a model, or of several that differ in defaults."""
+    """Return the dictionary of a model, or of several that differ only in defaults."""
     inherited = Scheduled.model_fields if issubclass(base, Scheduled) and base is not Scheduled else {}
     left_out = {*inherited, *(_OF_COMPONENTS if base is ClusterSpec else ())}
     own = {name: field for name, field in base.model_fields.items() if name not in left_out}
@@ -139,7 +139,7 @@ def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
 
 
 def _has_all(meaning: str, values: str) -> bool:
-    """Return True where a meaning explains the values itself."""
+    """Return True if a description explains the values itself."""
     return all(word in meaning for word in re.findall("`.*?`", values))
 
 
@@ -153,7 +153,7 @@ def _about(model: type[BaseModel]) -> str:
 
 
 def _key(annotation: object) -> str:
-    """Return the type of a key for a person who writes the value."""
+    """Return the type of a key for a user who writes the value."""
     for known, text in _ANNOTATED:
         if annotation == known:
             return text
@@ -176,7 +176,7 @@ def _key(annotation: object) -> str:
 
 
 def _given(annotated: tuple[object, ...]) -> object:
-    """Return the type of a value before a validator makes it that of the model, where the validator names one."""
+    """Return the type that a validator accepts, if it names one, instead of the model's."""
     validators = [value for value in annotated[1:] if isinstance(value, BeforeValidator)]
     named = [
         validator.json_schema_input_type
@@ -187,7 +187,7 @@ def _given(annotated: tuple[object, ...]) -> object:
 
 
 def _union(arguments: tuple[object, ...]) -> str:
-    """Return the type of a union: None is the absence of the key, and with an Output it is an input."""
+    """Return the type of a union. None means a missing key, and a union with an Output becomes an input."""
     outputs = [argument for argument in arguments if typing.get_origin(argument) is pulumi.Output]
     plain = [argument for argument in arguments if argument is not types.NoneType and argument not in outputs]
     written = " | ".join(dict.fromkeys(map(_key, plain)))
@@ -195,7 +195,7 @@ def _union(arguments: tuple[object, ...]) -> str:
 
 
 def _values(annotation: object) -> Iterator[str]:
-    """Yield the allowed values, where these are words."""
+    """Yield the allowed values, if they are texts."""
     for part in types_in(annotation):
         if isinstance(part, type) and issubclass(part, Enum):
             yield f"One of {', '.join(f'`{member.value}`' for member in part)}."
@@ -212,7 +212,7 @@ def _literals(annotation: object) -> Iterator[object]:
 
 
 def _default(field: FieldInfo) -> Iterator[str]:
-    """Yield the default, where the meaning does not have it."""
+    """Yield the default, unless the description has it."""
     if field.is_required() or field.default_factory_takes_validated_data:
         return
     match field.get_default(call_default_factory=True):

@@ -1,4 +1,4 @@
-"""Errors of GPUs (Xid) for those that cannot import the checks: the page's table, and the numbers of the alert."""
+"""Tables of GPU errors (Xid) for code that cannot import the checks: the page's table, and the alert's numbers."""
 
 import runpy
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ _HEAD = "| Xid | meaning | cause | action |\n|---|---|---|---|\n"
 
 
 def text() -> str:
-    """Return the module with the numbers of the alert as the table is now."""
+    """Return the module with the alert's numbers, updated from the table."""
     codes = [str(number) for number, error in _errors().items() if error.drains]
     return _MODULE.format(codes="".join(f"    {code},\n" for code in codes))
 
 
 def table() -> str:
-    """Return the table of the page: errors with an act, by their actions, and a row for the others."""
+    """Return the table of the page: errors that need an action, by action, and a row for the others."""
     errors = _errors()
     rows = [
         f"| {number} | {error.meaning} | {error.cause} | {error.action} |\n"

@@ -1,4 +1,4 @@
-"""Deploys a Pulumi program: with the Pulumi CLI if installed, else with the local engine."""
+"""Deploys a Pulumi program with the Pulumi CLI, if it is installed, or with the local engine."""
 
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Output of a run for a person: each step once done, its provider's messages under it, and a summary."""
+"""Output of a run for a user: every finished step, its provider's messages below it, and a summary."""
 
 import itertools
 import re
@@ -31,7 +31,7 @@ _CLASS = re.compile(r"(Exception|RuntimeError|\w+(\.\w+)+): ")
 
 
 class Display:
-    """Collects the steps of each resource, and prints them as they come."""
+    """Collects the steps of all resources, and prints them as they finish."""
 
     def __init__(self, say: Say, *, preview: bool) -> None:
         self._say = say
@@ -53,7 +53,7 @@ class Display:
         self._began[urn] = time.monotonic()
 
     def say(self, urn: str, line: str) -> None:
-        """Print a line under a resource, or under none."""
+        """Print a line below a resource, or below none."""
         self._messages.setdefault(urn, []).append(line)
         if urn and urn != self._under:
             self._say(f"{self._clock()}      {_title(urn)}")
@@ -61,7 +61,7 @@ class Display:
         self._say(f"{self._clock()}          {line}")
 
     def step(self, urn: str, operation: StepOp, paths: Sequence[str] = ()) -> None:
-        """Print a step that is done or, in a preview, would be."""
+        """Print a finished step or, in a preview, a planned one."""
         key = (urn, operation)
         self._changes[key] = ResourceChange(
             urn=urn, type=urn.split("::")[2].rpartition("$")[2], name=urn.rpartition("::")[2], operation=operation,
@@ -84,14 +84,14 @@ class Display:
             self._say(f"{'':19}{line}")
 
     def changes(self) -> tuple[ResourceChange, ...]:
-        """Return the changes, each with the messages under its resource."""
+        """Return the changes with the messages about their resources."""
         return tuple(
             ResourceChange(**{**vars(change), "messages": tuple(self._messages.get(change.urn, ()))})
             for change in self._changes.values()
         )
 
     def messages(self) -> tuple[str, ...]:
-        """Return the messages under no resource."""
+        """Return the messages that belong to no resource."""
         return tuple(self._messages.get("", ()))
 
     def summary(self) -> str:
@@ -120,7 +120,7 @@ def _diff(paths: Sequence[str]) -> str:
 
 
 def last_words(text: str) -> str:
-    """Return an exception's message without traceback and class; other texts as they are."""
+    """Return an exception's message without traceback and class; other texts unchanged."""
     lines = text.rstrip().splitlines()
     last_frame = max((i for i, line in enumerate(lines) if line.startswith('  File "')), default=-1)
     if last_frame < 0:

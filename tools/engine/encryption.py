@@ -22,7 +22,7 @@ def passphrase(folder: Path) -> str:
     """Return the user's passphrase, or the state folder's own.
 
     The user's is in `PULUMI_CONFIG_PASSPHRASE` or in the file that `PULUMI_CONFIG_PASSPHRASE_FILE` names. The first
-    call makes the folder's own, readable for nobody else.
+    call creates the folder's own, which only its owner can read.
     """
     if given := os.environ.get("PULUMI_CONFIG_PASSPHRASE"):
         return given
@@ -77,13 +77,13 @@ class Vault:
         return vault
 
     def header(self) -> dict[str, str]:
-        """Return the input of `open` besides the passphrase."""
+        """Return the input of `open` other than the passphrase."""
         return {"salt": base64.b64encode(self.salt).decode(), "check": self.encrypt(_CHECK)}
 
     def encrypt(self, value: object) -> str:
         """Encrypt a JSON value.
 
-        Within a run, equal values give equal texts, so that a state changes only with its values.
+        Within a run, equal values give equal texts, so that a state changes only if its values do.
         """
         text = json.dumps(value, sort_keys=True)
         if text not in self._known:

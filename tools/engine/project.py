@@ -14,7 +14,7 @@ from tools.engine.protocol import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """Project and one of its stacks, as the engine needs them.
+    """A project and one of its stacks.
 
     Attributes:
         name: Name of the project.
@@ -59,7 +59,7 @@ def load(target: Target) -> Project:
 
 
 def _plugins(data: Mapping[str, Any], target: Target) -> dict[str, Path]:
-    """Return the folders that `packages` names; packages from elsewhere are refused once a resource needs one."""
+    """Return the folders that `packages` names. Packages from elsewhere are refused once a resource needs one."""
     packages = data.get("packages") or {}
     return {
         name: (target.project / source).resolve()
@@ -77,7 +77,7 @@ def name_of(target: Target) -> str:
 
 
 def virtualenv(target: Target, file: str = "Pulumi.yaml") -> str | None:
-    """Return the virtual environment of the project's program, or of the pack that `file` describes; None for none."""
+    """Return the virtual environment of the project's program, or of the pack in `file`; None if missing."""
     runtime = _yaml(target.project / file).get("runtime")
     options = runtime.get("options") if isinstance(runtime, Mapping) else None
     return (options or {}).get("virtualenv")
@@ -111,9 +111,9 @@ def stack_file(target: Target) -> Path:
 
 
 def configuration(target: Target) -> dict[str, Any]:
-    """Return the configuration by full key: the project's, over it the stack's, over both what overrides them.
+    """Return the configuration by full key: the project's, overridden by the stack's, and both by the given values.
 
-    A value is replaced as a whole, as in Pulumi, also where both are objects.
+    A value is replaced as a whole, as in Pulumi, even if both are objects.
     """
     project = _yaml(target.project / "Pulumi.yaml")
     return with_defaults(project, stack_settings(target)["config"], name_of(target))

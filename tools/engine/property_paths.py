@@ -12,7 +12,7 @@ Step = str | int
 Path = tuple[Step, ...]
 
 ANY = "*"
-"""Matches each key or index in a pattern."""
+"""Matches any key or index in a pattern."""
 
 _STEP = re.compile(r"""\.?(?:([^.\[\]"]+)|\[(\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\])""")
 _PLAIN_KEY = re.compile(r"""[^.\[\]"]+""")
@@ -42,7 +42,7 @@ def parse(text: str) -> Path:
 
 
 def text(path: Iterable[Step]) -> str:
-    """Write a path as Pulumi does."""
+    """Return a path in Pulumi's notation."""
     written = ""
     for step in path:
         if isinstance(step, int):
@@ -56,12 +56,12 @@ def text(path: Iterable[Step]) -> str:
 
 
 def contains(pattern: Path, path: Path) -> bool:
-    """Return whether a pattern matches a path or one above it."""
+    """Return True if a pattern matches a path or one above it."""
     return len(pattern) <= len(path) and all(want in {ANY, have} for want, have in zip(pattern, path, strict=False))
 
 
 def keep_old(news: Properties, olds: Mapping[str, PropertyValue], ignored: Iterable[str]) -> Properties:
-    """Return `news` with the old value at each ignored path, as `ignore_changes` asks."""
+    """Return `news` with the old value at every ignored path, as `ignore_changes` requires."""
     kept = PropertyValue(news)
     for pattern in ignored:
         kept = _keep(kept, PropertyValue(dict(olds)), parse(pattern))

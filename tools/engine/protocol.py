@@ -10,12 +10,12 @@ from tools.console import UserError
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 HIDDEN = "[secret]"
-"""Stand-in for the value of a secret."""
+"""Text that replaces the value of a secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Stack to deploy, and its inputs.
+    """A stack to deploy, and its inputs.
 
     Attributes:
         project: Folder of `Pulumi.yaml`.
@@ -47,7 +47,7 @@ class Result(StackChanges):
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceState:
-    """Resource in the state, with `[secret]` for secrets."""
+    """A resource in the state, with `[secret]` for secrets."""
 
     urn: str
     type: str
@@ -59,7 +59,7 @@ class ResourceState:
 
 
 class DeployError(UserError):
-    """Failure of an operation: its causes in `failures`, the changes made before in `result`."""
+    """Failure of an operation: its causes in `failures`, the changes made before it in `result`."""
 
     def __init__(self, message: str, *, failures: Sequence[Failure] = (), result: StackChanges | None = None) -> None:
         super().__init__(message)
@@ -84,7 +84,7 @@ class Deployer(Protocol):
     """Deploys one stack. Every operation prints its progress, and raises DeployError if it fails."""
 
     def preview(self, *, refresh: bool = False) -> StackChanges:
-        """Foresee `up`, without changing anything.
+        """Return the changes that `up` would make, without changing anything.
 
         With `refresh`, the resources are read first, so that a difference between the program and the cluster is a
         change. The state stays as it was.

@@ -1,6 +1,6 @@
 """Conversion of property values between protobuf, the SDK's PropertyValue, and plain Python.
 
-Plain values are JSON plus `UNKNOWN`, for values of resources not yet made, as in a preview.
+Plain values are JSON plus `UNKNOWN`, for values of resources that do not exist yet, as in a preview.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ PlainMap = dict[str, Plain]
 
 
 def from_struct(struct: struct_pb2.Struct, *, assets: Collection[str] = ()) -> Properties:
-    """Read the properties of a request. Assets are refused, but in the properties `assets`."""
+    """Read the properties of a request. Assets are refused, except in the properties `assets`."""
     return {key: _from_protobuf(struct.fields[key], assets=key in assets) for key in sorted(struct.fields)}
 
 
@@ -64,7 +64,7 @@ def _from_object(struct: struct_pb2.Struct, *, assets: bool) -> PropertyValue:
 
 
 def to_struct(properties: Mapping[str, PropertyValue], *, secrets: bool = True) -> struct_pb2.Struct:
-    """Write properties for a request or an answer; without `secrets`, leave their marks out."""
+    """Return properties for a request or an answer; without `secrets`, without secret marks."""
     return struct_pb2.Struct(fields={k: _to_protobuf(v, secrets=secrets) for k, v in properties.items()})
 
 
@@ -94,7 +94,7 @@ def _to_protobuf(value: PropertyValue, *, secrets: bool) -> struct_pb2.Value:
 
 
 def plain(value: PropertyValue, secret: Callable[[Plain], Plain] = lambda inner: inner) -> Plain:
-    """Return the plain value; `secret` replaces values marked as secret, by default with themselves."""
+    """Return the plain value. `secret` replaces values marked as secret, by default with themselves."""
     if value.is_secret:
         return secret(plain(value.with_secret(False), secret))
     match value.value:
@@ -118,7 +118,7 @@ def plain_map(
 
 
 def value_of(plain_value: object) -> PropertyValue:
-    """Return the property value of a plain one."""
+    """Return the property value for a plain one."""
     match plain_value:
         case None | bool() | str() | float() as scalar:
             return PropertyValue(scalar)
@@ -140,7 +140,7 @@ def properties_of(plain_values: Mapping[str, object]) -> Properties:
 
 
 def has_unknown(value: object) -> bool:
-    """Return whether anything in a plain value is unknown."""
+    """Return True if any part of a plain value is unknown."""
     match value:
         case str():
             return False
@@ -153,7 +153,7 @@ def has_unknown(value: object) -> bool:
 
 
 def mark_secrets(outputs: Mapping[str, PropertyValue], inputs: Mapping[str, PropertyValue]) -> Properties:
-    """Mark outputs as secret whose inputs of the same name are, where a provider has dropped the marks.
+    """Mark outputs as secret if inputs of the same name are, as a provider may drop the marks.
 
     Objects are marked key by key, a list with any secret as a whole.
     """

@@ -1,4 +1,4 @@
-"""Container images: tags, building, loading into the Kubernetes on this machine, pushing."""
+"""Container images: tags, building, loading into the Kubernetes on this machine, and pushing."""
 
 from tools.images.builder import are_built, build
 from tools.images.delivery import ImageImporter, load, push

@@ -1,6 +1,6 @@
-"""Access to a mirror as the machine's apt has it, for the apt of a build: proxy, trust and credentials.
+"""Access to a mirror for the apt of a build, as the machine's apt has it: proxy, trust and credentials.
 
-All of it is mounted while a build runs, and none of it is in an image.
+All of it is mounted during a build, and none of it is in an image.
 """
 
 import re
@@ -16,7 +16,7 @@ from tools.images.mirror import AptSource
 APT = Path("/etc/apt")
 
 TESTING = ("forky",)
-"""Releases before their release. Indexes expire within days, and a mirror may be older than that."""
+"""Releases that are not stable yet. Indexes expire within days, and a mirror may be older than that."""
 
 _MOUNTED = ("apt.conf.d", "sources.list.d", "auth.conf.d", "keyrings")
 
@@ -24,10 +24,10 @@ _SETTINGS = re.compile(
     r"Acquire::(https?::|ftp::|Check-Valid-Until|Check-Date|Retries|ForceIPv4|ForceIPv6|Max-FutureTime)",
     re.IGNORECASE,
 )
-"""Settings for reaching a mirror. Others, such as indexes and hooks, are the machine's own."""
+"""Settings for reaching a mirror. Others, such as indexes and hooks, stay with the machine."""
 
 _SCRIPTS = re.compile(r"Proxy-Auto-?Detect", re.IGNORECASE)
-"""Settings that name programs of the machine, which a build can't run."""
+"""Settings that name programs of the machine, which a build cannot run."""
 
 _ALWAYS = ('Acquire::Languages "none";',)
 _IN_BOOTSTRAP = ('APT::Sandbox::User "root";',)  # the user _apt cannot read keys in a cache that root alone can read
@@ -40,12 +40,11 @@ _IN_BUILDS = (
 
 @dataclass(frozen=True)
 class BuildApt:
-    """Folder of files that builds mount over apt's own folders, and of the same for an apt of this machine.
+    """Folder of files that builds mount over apt's own folders, also usable by an apt of this machine.
 
     Attributes:
         folder: Readable for its owner alone, since it may hold a proxy's password.
         sources: Sources of packages, with keys in the folder.
-
     """
 
     folder: Path
@@ -118,7 +117,7 @@ def _relocate(settings: str, keyrings: Path) -> Iterator[str]:
 
 
 def _take(file: Path, folder: Path) -> Path:
-    """Copy a file into a folder under a name of its own."""
+    """Copy a file into a folder under a unique name."""
     copy = folder / "-".join(file.parts[1:])
     shutil.copyfile(file, copy)
     return copy

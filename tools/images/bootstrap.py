@@ -48,7 +48,7 @@ def mmdebstrap_arguments(target: Path, dpkg_options: Path, apt: BuildApt, suite:
 
 
 def default_sources_arguments(suite: str = SUITE) -> list[str]:
-    """Return the arguments that make mmdebstrap print its default sources alone."""
+    """Return the arguments that make mmdebstrap only print its default sources."""
     return [
         "--mode=root",
         "--variant=custom",
@@ -67,7 +67,7 @@ def interesting_line(line: str) -> str | None:
 
 
 def keyring(mmdebstrap: Path, share: Path = Path("/usr/share")) -> Path | None:
-    """Return the file of Debian's keys: installed, or unpacked with mmdebstrap."""
+    """Return the file of Debian's keys, installed or unpacked with mmdebstrap."""
     for folder in (share, mmdebstrap.parent.parent / "share"):
         if (folder / _KEYRING).exists():
             return folder / _KEYRING

@@ -1,4 +1,4 @@
-"""buildah on a storage of its own, apart from this machine's containers."""
+"""buildah with separate storage, independent of this machine's containers."""
 
 import ipaddress
 import re
@@ -23,7 +23,7 @@ while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
 shift
 exec "$@"
 """
-"""Script that runs a command with files of this tree in other files' places, visible to it alone (runner.CONFINED)."""
+"""Script that runs a command with files of this tree in place of other files, visible only to it (runner.CONFINED)."""
 
 _STEP = re.compile(r"(?:\[\d+/\d+\] )?STEP (\d+)/(\d+): (?P<instruction>(?:RUN|ADD|COPY|FROM)) (?P<rest>.*)")
 _MOUNTS = re.compile(r"--mount=\S+\s+")
@@ -32,11 +32,10 @@ _REFERENCE = re.compile(r"\S+/\S+:\S+")
 
 
 class Buildah:
-    """Commands of buildah.
+    """Choose a storage driver that works.
 
     Attributes:
         driver: Driver of the storage: `overlay`, or `vfs` where overlay does not work.
-
     """
 
     def __init__(self, program: Tool, storage: Path, runner: Callable[[Mapping[str, str]], Runner]) -> None:
@@ -130,7 +129,7 @@ class Buildah:
 
 
 def _limits() -> Iterator[str]:
-    """Yield flags with this process's limits. buildah of Debian 13 raises them, which root in a container may not."""
+    """Yield flags with this process's limits. Debian 13's buildah raises them, which root in a container may not do."""
     for name, number in {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}.items():
         soft, _ = resource.getrlimit(number)  # a pair would be refused if the hard limit is unlimited, which is -1
         yield f"--ulimit={name}={soft}"
@@ -138,7 +137,7 @@ def _limits() -> Iterator[str]:
 
 @contextmanager
 def _there(folder: Path) -> Iterator[None]:
-    """Make a missing folder for the time of the body."""
+    """Make a missing folder while the block runs."""
     missing = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -150,7 +149,7 @@ def _there(folder: Path) -> Iterator[None]:
 
 
 def interesting_step(line: str) -> str | None:
-    """Return the progress in a line of `buildah build`: its steps that take time."""
+    """Return the progress in a line of `buildah build`: the steps that take time."""
     match = _STEP.fullmatch(line)
     if match is None:
         return None
@@ -158,7 +157,7 @@ def interesting_step(line: str) -> str | None:
 
 
 def tls_verify(reference: str) -> str:
-    """Return the flag that lets a registry on this machine itself speak plain HTTP, as Docker does."""
+    """Return the flag that lets a registry on this machine use plain HTTP, as Docker does."""
     host = _PORT.sub("", reference.partition("/")[0]).strip("[]")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback

@@ -19,12 +19,12 @@ from tools.kube.debs import tool
 
 
 def cache() -> Store:
-    """Return the store of finished images in this user's cache."""
+    """Return the store of finished images in the user's cache."""
     return Store(paths.cache_dir() / "images")
 
 
 def are_built(slurm: str = DEFAULT_SLURM) -> bool:
-    """Return whether the cache has all images of this checkout with a version of Slurm."""
+    """Return True if the cache has all images of this checkout with a version of Slurm."""
     return not any(_missing(cache(), recipe) for recipe in recipes(slurm))
 
 
@@ -100,7 +100,7 @@ class Build:
 
     @cached_property
     def buildah(self) -> Buildah:
-        """Builder on the storage that is kept between builds."""
+        """Builder with the storage that is kept between builds."""
         return Buildah(
             tool("buildah"),
             self.store.folder / "storage",
@@ -185,7 +185,7 @@ class Build:
 
 
 def _parents_of_all_versions(recipe: Recipe) -> list[str]:
-    """Return the references of the images that serve as parents alone, so that versions do not build them by turns."""
+    """Return the references of images that are only parents, so that builds of several versions keep them."""
     versions = [replace(recipe, slurm=slurm).tags() for slurm in SUITES]
     return [
         f"{LOCAL_REPOSITORY}/{name}:{tags[name]}" for tags in versions for name in tags if name not in PUBLISHED

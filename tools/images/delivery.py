@@ -10,7 +10,7 @@ from tools.images.store import Store
 
 
 class ImageImporter(Protocol):
-    """Node of a Kubernetes on this machine that takes in images."""
+    """A Kubernetes node on this machine that can import images."""
 
     def images(self) -> set[str]:
         """Return the names of the images that the node has."""
@@ -22,7 +22,7 @@ class ImageImporter(Protocol):
 def load(
     kube: ImageImporter, *, base: str | None = None, slurm: str = DEFAULT_SLURM, source: Path | None = None
 ) -> None:
-    """Import the images that a Kubernetes on this machine does not have yet, as one archive.
+    """Import the images that a Kubernetes on this machine lacks, as one archive.
 
     Args:
         kube: Kubernetes to import into.
@@ -32,7 +32,6 @@ def load(
 
     Raises:
         UserError: An image is not built.
-
     """
     store, present = cache(), kube.images()
     for recipe in recipes(slurm, base, source):

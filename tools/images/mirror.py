@@ -1,4 +1,4 @@
-"""Sources of Debian's packages: a given mirror, or that of this machine's apt."""
+"""Sources of Debian packages: a given mirror, or that of this machine's apt."""
 
 import re
 import shlex
@@ -55,7 +55,7 @@ def sources(
 
 
 def derive(found: Iterable[AptSource], system: dict[str, str], suite: str = SUITE) -> list[AptSource]:
-    """Turn the sources of a Debian machine into those of a suite, with updates and security."""
+    """Return the sources of a suite, with updates and security, derived from those of a Debian machine."""
     if system.get("ID") != "debian":
         return []
     releases = (system.get("VERSION_CODENAME", suite), *_RELEASE_NAMES)
@@ -78,7 +78,7 @@ def configured(apt: Path) -> Iterator[AptSource]:
 
 
 def parse_list(text: str) -> Iterator[AptSource]:
-    """Read the sources of the main component from a `.list` file: one line each."""
+    """Parse the sources of the main component from a `.list` file, which has one per line."""
     for line in text.splitlines():
         match = _LINE.fullmatch(line.partition("#")[0].strip())
         if match and "main" in match["components"].split():
@@ -87,7 +87,7 @@ def parse_list(text: str) -> Iterator[AptSource]:
 
 
 def parse_deb822(text: str) -> Iterator[AptSource]:
-    """Read the sources of the main component from a `.sources` file: paragraphs of fields."""
+    """Parse the sources of the main component from a `.sources` file, which has paragraphs of fields."""
     uncommented = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for paragraph in re.split(r"\n[ \t]*\n", uncommented):
         fields = {name.lower(): value.split() for name, value in _FIELD.findall(paragraph)}
@@ -101,7 +101,7 @@ def parse_deb822(text: str) -> Iterator[AptSource]:
 
 
 def _key(signed_by: str) -> Path | None:
-    """Return the file in a Signed-By; None for an inline key or a fingerprint, which are left to apt."""
+    """Return the file in a Signed-By; None for an inline key or a fingerprint, which apt handles."""
     return Path(signed_by) if signed_by.startswith("/") else None
 
 

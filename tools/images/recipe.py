@@ -1,4 +1,4 @@
-"""Inputs of the images, and the tags that follow from them, without starting anything."""
+"""Inputs of the images, and the tags that follow from them; it starts nothing."""
 
 import hashlib
 import os
@@ -16,10 +16,10 @@ SUITES = {"24.11": "trixie", "26.05": "forky"}
 """Debian releases by the version of Slurm in them."""
 
 DEFAULT_SLURM = "24.11"
-"""Version of Slurm without another choice."""
+"""Version of Slurm if none is chosen."""
 
 SUITE = SUITES[DEFAULT_SLURM]
-"""Debian release of the images without Slurm, whatever version the others have."""
+"""Debian release of the images without Slurm, whatever release the others have."""
 
 PARENTS: dict[str, tuple[str, ...]] = {
     "slurm": ("base",),
@@ -36,10 +36,10 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "login": ("node",),
     "jail-tools": ("toolchain",),
 }
-"""Images and the images they are built from, in building order. `base` is bootstrapped or pulled."""
+"""Images and their parent images, in building order. `base` is bootstrapped or pulled."""
 
 PMIX = "pmix"
-"""Image with Slurm's plugin for PMIx, between `slurm` and those built from it, where there is a source archive."""
+"""Image with Slurm's PMIx plugin, between `slurm` and the images built from it, if there is a source archive."""
 
 FOLDERS = {
     "slurm": ("packages",),
@@ -53,27 +53,27 @@ FOLDERS = {
     "worker": ("bounds", "containers", "health", "wire/slurm_wire"),
     "exporter": ("wire/slurm_wire",),
 }
-"""Folders built into an image besides its own, by their paths from `images/`."""
+"""Folders to build into an image in addition to its own, by their paths from `images/`."""
 
 PUBLISHED = (
     *("controller", "accounting", "database", "rest", "exporter"),
     *("worker", "login", "munge", "jail-tools", "jail"),
 )
-"""Images that pods run. Others serve these: as shared layers, or to compile in."""
+"""Images that pods run. The others are shared layers, or compile programs."""
 
 ONE_SUITE = ("database", "jail", "jail-tools")
-"""Published images without Slurm, which serve every version."""
+"""Published images without Slurm, which are the same for every version."""
 
 WITH_SLURM = tuple(name for name in PUBLISHED if name not in ONE_SUITE)
-"""Published images of which each version of Slurm has its own."""
+"""Published images that exist once per version of Slurm."""
 
 LOCAL_REPOSITORY = "localhost/soperator"
 
 _FORMAT = "2"
-"""Version of the builder: counted up when tools/images builds other images from the same folders."""
+"""Version of the builder, incremented when tools/images builds other images from the same folders."""
 
 _TAG_LENGTH = 16
-"""Hexadecimal digits: 64 bits, far from a collision in any registry."""
+"""Hexadecimal digits: 64 bits, which makes collisions unlikely in any registry."""
 
 _NOT_CONTENT = {
     "__pycache__",
@@ -110,18 +110,17 @@ class Recipe:
 
     @property
     def suite(self) -> str:
-        """Return the Debian release of the images."""
+        """Debian release of the images."""
         return SUITES[self.slurm]
 
     @property
     def as_of(self) -> int:
         """Return the time of every file and image, in seconds since 1970.
 
-        `images/AS_OF` holds its date. A later one gives new tags, and so images with today's packages.
+        `images/AS_OF` holds its date. A later date gives new tags, and so images with newer packages.
 
         Raises:
             UserError: The file does not hold a date.
-
         """
         file = self.folder / "AS_OF"
         text = file.read_text().strip()
@@ -136,12 +135,12 @@ class Recipe:
         return names if self.base else ["base", *names]
 
     def parents(self, name: str) -> dict[str, str]:
-        """Return the images that one is built from, by the names that its Containerfile gives them."""
+        """Return the parents of an image, by the names in its Containerfile."""
         named = ("slurm",) if name == PMIX else PARENTS.get(name, ())
         return {parent.upper(): PMIX if self._precedes_pmix(parent) and name != PMIX else parent for parent in named}
 
     def tags(self) -> dict[str, str]:
-        """Return the tag of each image: a hash of its content, the date, the architecture and its parents' tags."""
+        """Return the tags of all images: hashes of content, date, architecture and the parents' tags."""
         tags = {"base": self._tag("base", [self.base] if self.base else [])}
         for name in self.order():
             if name != "base":
@@ -149,7 +148,7 @@ class Recipe:
         return tags
 
     def snapshot(self, folder: Path) -> "Recipe":
-        """Copy the folders and return the recipe of the copy: edits during a build stay out of its images."""
+        """Copy the folders and return the recipe of the copy, so that edits during a build do not reach its images."""
         shared = {Path(name) for names in FOLDERS.values() for name in names}
         for path in (Path(), *(path for path in shared if path.parts[0] == "..")):
             target = Path(os.path.normpath(folder / "images" / path))
@@ -166,7 +165,7 @@ class Recipe:
         return files | ({"source.tar": self.source} if self.source is not None and name == PMIX else {})
 
     def references(self, registry: str | None = None) -> dict[str, str]:
-        """Return the full reference of each published image."""
+        """Return the full references of all published images."""
         tags = self.tags()
         repository = registry.rstrip("/") if registry else LOCAL_REPOSITORY
         return {name: f"{repository}/{name}:{tags[name]}" for name in self.published}
@@ -205,7 +204,7 @@ def recipes(slurm: str = DEFAULT_SLURM, base: str | None = None, source: Path | 
 
 
 def version_of(cluster: object) -> str:
-    """Return the version of Slurm in a cluster's description, not yet checked; the default for one without images."""
+    """Return the version of Slurm in an unchecked description of a cluster; the default if it has no images."""
     slurm = cluster.get("slurm") if isinstance(cluster, Mapping) else None
     version = slurm.get("version") if isinstance(slurm, Mapping) else None
     return version if isinstance(version, str) and version in SUITES else DEFAULT_SLURM

@@ -1,4 +1,4 @@
-"""Programs of a build: bounded, with progress, and ended with us."""
+"""Programs of a build: with a time limit and progress, and ended with this process."""
 
 import subprocess
 import threading
@@ -11,7 +11,7 @@ from tools import tasks
 from tools.console import UserError
 
 TIMEOUT_SECONDS = 15 * 60
-"""Longest time of one program. A base takes 20 seconds from a near mirror; a slow line may take minutes."""
+"""Time limit of one program. A base takes 20 seconds from a near mirror; a slow line may take minutes."""
 
 _SILENCE_SECONDS = 5
 """Time without progress after which the program's last line is printed."""
@@ -24,11 +24,11 @@ CONFINED = (
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
 )
-"""Prefix of each command: util-linux, on every Debian."""
+"""Prefix of all commands: util-linux, which every Debian has."""
 
 Progress = Callable[[str], None]
 Interesting = Callable[[str], str | None]
-"""Returns the progress in a line that a program prints, if any."""
+"""Function that returns the progress in a line that a program prints, if any."""
 
 
 @dataclass(frozen=True)

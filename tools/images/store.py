@@ -21,14 +21,13 @@ from typing import Any
 from tools import locks
 
 KEPT_TAGS = 4
-"""Tags kept of each image: those of both versions of Slurm of the checkout in use, and two to return to or of other
-checkouts."""
+"""Number of tags kept of every image: those of both Slurm versions of the current checkout, and two others."""
 
 LOCK_TIMEOUT_SECONDS = 30 * 60
-"""Time longer than any build."""
+"""Time that is longer than any build."""
 
 _KEPT_TEMPORARY = "buildah-cache"
-"""Folder, in buildah's temporary one, of `RUN --mount=type=cache`: apt's indexes and packages."""
+"""Folder of `RUN --mount=type=cache` in buildah's temporary folder: apt's indexes and packages."""
 
 _OCI_LAYOUT = '{"imageLayoutVersion": "1.0.0"}'
 
@@ -43,11 +42,10 @@ class Store:
         self.temporary = folder / "temporary"
 
     def lock(self) -> AbstractContextManager[int]:
-        """Keep other builds out, and yield the lock's descriptor: a program that inherits it holds the lock, too.
+        """Keep other builds out, and yield the lock's descriptor. A program that inherits it also holds the lock.
 
         Raises:
             UserError: Another build held the lock for `LOCK_TIMEOUT_SECONDS`.
-
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         return locks.held(self.folder / "lock", "building images", wait_seconds=LOCK_TIMEOUT_SECONDS)
@@ -58,7 +56,7 @@ class Store:
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:
-        """Yield a folder for the build in progress; leftovers of killed builds are removed first."""
+        """Yield a folder for the current build, after removing leftovers of killed builds."""
         self.temporary.mkdir(exist_ok=True)
         left = [path for path in self.temporary.iterdir() if not path.name.startswith(_KEPT_TEMPORARY)]
         for path in (*left, *self.folder.glob("work-*")):
@@ -81,12 +79,11 @@ class Store:
         layout.rename(final)
 
     def archive(self, references: Mapping[str, str], target: Path) -> None:
-        """Write one OCI archive of several images, with each shared layer once.
+        """Write one OCI archive of several images, with shared layers only once.
 
         Args:
             references: Name of each image after the import, by `name/tag`.
             target: File to write.
-
         """
         manifests = [
             self._descriptor(self.layouts / image) | {"annotations": _names(reference)}
@@ -100,7 +97,7 @@ class Store:
                 tar.add(self._blob(digest), arcname=f"blobs/{digest.replace(':', '/')}")
 
     def use(self, name: str, tag: str) -> bool:
-        """Return whether an image is finished, and record its use for pruning."""
+        """Return True if an image is finished, and record its use for pruning."""
         try:
             os.utime(self.layout(name, tag))
         except FileNotFoundError:
@@ -108,7 +105,7 @@ class Store:
         return True
 
     def prune(self, current: Mapping[str, str]) -> None:
-        """Remove all but the current and the last used tags of each image, then unreferenced blobs."""
+        """Remove all tags but the current and the most recently used ones, then unreferenced blobs."""
         for name, tag in current.items():
             tags = [path for path in (self.layouts / name).glob("*") if path.name != tag]
             tags.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -134,7 +131,7 @@ class Store:
 
 
 def _names(reference: str) -> dict[str, str]:
-    """Return the annotations that give an image its name: containerd's own, and OCI's for other tools."""
+    """Return the annotations that name an image: containerd's own, and OCI's for other tools."""
     return {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference}
 
 

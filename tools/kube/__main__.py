@@ -1,4 +1,4 @@
-"""`python -m tools.kube up|down|status|env|machine-kill|machine-start`: runs the embedded Kubernetes by itself."""
+"""`python -m tools.kube up|down|status|env|machine-kill|machine-start`: runs the embedded Kubernetes alone."""
 
 import argparse
 import shlex
@@ -10,7 +10,7 @@ from tools.kube import EmbeddedKubernetes
 
 
 def main() -> int:
-    """Run one command and return its exit code; that of `status` is 0 if every server is well."""
+    """Run one command and return its exit code; for `status`, 0 if every server is healthy."""
     parser = argparse.ArgumentParser(prog="python -m tools.kube", description="The embedded Kubernetes.")
     parser.add_argument(
         "command",

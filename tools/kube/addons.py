@@ -1,4 +1,4 @@
-"""Objects of every embedded Kubernetes: the storage class, and the roles of our own servers."""
+"""Objects of every embedded Kubernetes: the storage class, and the roles of its servers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Container images of a few files, made without a builder, as `docker save` archives."""
+"""Container images with few files, made as `docker save` archives without a builder."""
 
 import io
 import json
@@ -15,7 +15,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def architecture() -> str:
-    """Return this machine's architecture by its name in image manifests."""
+    """Return this machine's architecture, as image manifests name it."""
     return _ARCHITECTURES.get(os.uname().machine, os.uname().machine)
 
 
@@ -46,7 +46,7 @@ def archive(
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write an archive atomically: a killed run leaves no half of it."""
+    """Write an archive atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)
@@ -54,7 +54,7 @@ def write(path: Path, content: bytes) -> Path:
 
 
 def pause_image() -> Path:
-    """Return the archive, in the cache, of the image that holds each pod's namespaces; made first if missing."""
+    """Return the archive of the image that holds a pod's namespaces, in the cache; it is created if missing."""
     binaries.build(binaries.PAUSE)
     folder = binaries.PAUSE.installed
     path = cache_dir() / "images" / f"{folder.name}.tar"

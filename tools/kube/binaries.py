@@ -1,4 +1,4 @@
-"""Programs in Go, built once from pinned modules and kept in the cache by version and source."""
+"""Go programs, built once from pinned modules and cached by version and source."""
 
 import math
 import os
@@ -15,11 +15,11 @@ from tools.kube import golang
 from tools.paths import cache_dir
 
 GO = Path(__file__).parent / "go"
-"""Module of the embedded Kubernetes: Go compiles packages that several of its programs share once."""
+"""Module of the embedded Kubernetes. Go compiles packages that its programs share only once."""
 
 _LOCK_SECONDS = 3600
 _PACKAGE_SECONDS = (0.25, 0.75)
-"""Time of one core for a package, linking included: on a fast machine, and on the slowest seen."""
+"""Core time for a package, including linking: on a fast machine, and on the slowest seen."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Binary:
     """Folder in the module."""
 
     dependency: str = ""
-    """Module path whose version in go.mod is the binary's version; empty: our own code."""
+    """Module path whose version in go.mod is the binary's version; empty for this project's code."""
 
     programs: tuple[str, ...] = ()
-    """Names of links to the one file; empty: its own name."""
+    """Names of links to the file; empty for its own name only."""
 
     stamp: str = ""
     """Go package to stamp with the version (`-X <stamp>.gitVersion=...`)."""
 
     package: str = ""
-    """Import path of a dependency's own `main` package; empty: the folder in the module."""
+    """Import path of a dependency's `main` package; empty for the folder in the module."""
 
     tags: tuple[str, ...] = ()
     """Build tags, which binaries of one build share."""
@@ -62,12 +62,12 @@ class Binary:
 
     @property
     def installed(self) -> Path:
-        """Folder of its programs in the cache, also before they are built."""
+        """Folder of its programs in the cache, even before they are built."""
         return _folder() / f"{self.name}-{self.version}-{self.key}"
 
     @property
     def key(self) -> str:
-        """Hash of everything that decides the binary but the Go release: flags, its sources and their requirements."""
+        """Hash of everything but the Go release that decides the binary: flags, sources and requirements."""
         decisive = [*golang.FLAGS, *self.tags, self.link_flags, *self.programs, os.uname().machine]
         digest = sha256(" ".join(decisive).encode())
         own = (self.module / self.name).rglob("*")
@@ -109,12 +109,12 @@ ALL = (*SERVERS, PAUSE)
 
 
 def missing(binaries: Sequence[Binary]) -> list[Binary]:
-    """Return the binaries that the cache does not have."""
+    """Return the binaries that the cache lacks."""
     return [binary for binary in binaries if not binary.installed.exists()]
 
 
 def build(*binaries: Binary) -> None:
-    """Build those binaries of one module that the cache does not have."""
+    """Build the binaries of one module that the cache lacks."""
     if not missing(binaries):
         return
     with locks.held(_folder() / ".go.lock", "building Go programs", wait_seconds=_LOCK_SECONDS):
@@ -139,7 +139,7 @@ def _build(binaries: Sequence[Binary]) -> None:
 
 
 def _compile(binaries: Sequence[Binary], target: Path, environment: dict[str, str]) -> None:
-    """Compile with one `go build`: shared packages once, and the next program while it links the one before."""
+    """Compile with one `go build`, so that shared packages compile once, and linking overlaps with compiling."""
     module = binaries[0].module
     names = ", ".join(f"{binary.name} {binary.version}".removesuffix(" own") for binary in binaries)
     packages = [binary.package or f"./{binary.name}" for binary in binaries]
@@ -177,7 +177,7 @@ def _progress(compiled: int, stale: int) -> str:
 
 
 def usual_time(packages: int, cores: int) -> str:
-    """Return the usual time to compile so many packages, as a range in words."""
+    """Return the usual time to compile this many packages, as a range in words."""
     least, most = (math.ceil(packages * seconds / 60 / cores) for seconds in _PACKAGE_SECONDS)
     shown = f"{least} to {most} minutes" if most > 1 else "a minute at most"
     return f"{shown} on {cores} core{'s' * (cores > 1)}"

@@ -1,4 +1,4 @@
-"""`python -m tools.kube.boot <state folder> <number>`: start of a further machine, run in its namespaces."""
+"""`python -m tools.kube.boot <state folder> <number>`: starts a further machine, inside its namespaces."""
 
 import shutil
 import socket
@@ -12,13 +12,13 @@ from tools.kube.process import output
 from tools.kube.settings import Settings
 
 _OWN_FOLDERS = ("/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
-"""Folders whose place servers do not let us choose: empty ones of its own for each machine."""
+"""Folders whose location servers do not let us choose. Every machine gets empty ones."""
 
 _SYS = Path("/sys")
 
 
 def main() -> None:
-    """Make this machine's mounts, if it has just been switched on, and start its servers."""
+    """Mount this machine's file systems after it was switched on, and start its servers."""
     state, number = sys.argv[1:]
     first = Settings(state=Path(state))
     node = KubeNode(first.further(int(number)))
@@ -31,9 +31,9 @@ def main() -> None:
 
 
 def _mount(settings: Settings, first: Settings) -> None:
-    """Mount what a machine has for itself. The namespace begins with all mounts of the first machine and its pods.
+    """Mount the machine's own file systems. The namespace begins with all mounts of the first machine and its pods.
 
-    A call repairs what one that was killed has left.
+    A call repairs what a killed one has left.
     """
     host_files.unmount_below(first.state)
     if not (_SYS / "class" / "net" / settings.uplink).exists():
@@ -44,7 +44,7 @@ def _mount(settings: Settings, first: Settings) -> None:
 
 
 def _mount_sys(prepared: Path) -> None:
-    """Replace /sys, which shows the network of whoever has mounted it, in one step; keep cgroups and all else in it."""
+    """Replace /sys, which shows the network namespace of its mounter, in one step; keep cgroups and everything else."""
     prepared.mkdir(exist_ok=True)
     output(["mount", "-t", "sysfs", "sysfs", prepared])
     below = [point for point in host_files.mounts_below(_SYS) if point != _SYS]

@@ -1,6 +1,6 @@
-"""Our cgroup: every process that we start and every pod is below it, so that none is lost.
+"""cgroup of all processes and pods of this Kubernetes, so that none is lost.
 
-Both versions are supported: one hierarchy a controller (v1, also systemd's hybrid form) and the unified one (v2).
+Both versions are supported: one hierarchy per controller (v1, also systemd's hybrid form) and the unified one (v2).
 """
 
 import errno
@@ -19,7 +19,7 @@ _KILL_SECONDS = 20
 _REMOVE_SECONDS = 5
 _POLL_SECONDS = 0.05
 _V1_FOR_SERVERS = ("pids", "freezer", "devices", "memory")
-"""Hierarchy of v1 that marks our servers, by preference: none of these changes how a process runs."""
+"""Hierarchy of v1 that marks this Kubernetes' servers, by preference: none of these changes how a process runs."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Hierarchies:
 
     @property
     def marking(self) -> Path:
-        """Hierarchy that holds our servers' processes."""
+        """Hierarchy that holds the processes of this Kubernetes' servers."""
         if self.unified:
             return ROOT
         by_name = {name: path for path in self.folders for name in path.name.split(",")}
@@ -56,7 +56,7 @@ def hierarchies(mounts: str | None = None, v2_controllers: str | None = None) ->
 
 
 class Cgroup:
-    """One named cgroup in every hierarchy."""
+    """A named cgroup in every hierarchy."""
 
     def __init__(self, name: str, machine: Hierarchies | None = None) -> None:
         self.name = name
@@ -64,16 +64,16 @@ class Cgroup:
 
     @property
     def folders(self) -> list[Path]:
-        """Folders of the cgroup, one a hierarchy."""
+        """Folders of the cgroup, one per hierarchy."""
         return [hierarchy / self.name for hierarchy in self._hierarchies.folders]
 
     @property
     def servers(self) -> Path:
-        """File that takes our servers' processes."""
+        """File to which the servers' process ids are written."""
         return self._hierarchies.marking / self.name / "servers" / "cgroup.procs"
 
     def create(self) -> None:
-        """Make the cgroup in every hierarchy, with every controller that the machine hands out."""
+        """Create the cgroup in every hierarchy, with every controller that the machine delegates."""
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
             if self._hierarchies.unified:
@@ -87,7 +87,7 @@ class Cgroup:
         self.servers.parent.mkdir(exist_ok=True)
 
     def _hand_out(self, level: Path) -> None:
-        """Hand all controllers of `level` to the cgroups below it (v2)."""
+        """Delegate all controllers of `level` to the cgroups below it (v2)."""
         file = level / "cgroup.subtree_control"
         wanted = " ".join(f"+{controller}" for controller in sorted(self._hierarchies.controllers))
         try:
@@ -103,7 +103,7 @@ class Cgroup:
         return set().union(*(processes(folder) for folder in self.folders))
 
     def kill(self) -> int:
-        """Kill all processes in the cgroup, also those started meanwhile; return their number."""
+        """Kill all processes in the cgroup, including those started meanwhile; return their number."""
         killed: set[int] = set()
         deadline = time.monotonic() + _KILL_SECONDS
         while found := self.processes():
@@ -119,12 +119,12 @@ class Cgroup:
         return len(killed)
 
     def remove(self) -> int:
-        """Remove the cgroup, which has no process, and all below; return the number of folders."""
+        """Remove the cgroup, which must have no process, and all below it; return the number of folders."""
         return sum(remove(folder) for folder in self.folders if folder.exists())
 
 
 def _thaw(folder: Path) -> None:
-    """Thaw processes below `folder`, which a killed runc has left frozen: they could not end."""
+    """Thaw processes below `folder` that a killed runc has left frozen, as they could not end."""
     for file in _each(folder, "freezer.state"):
         with suppress(OSError):  # removed meanwhile, or the root
             file.write_text("THAWED")
@@ -134,7 +134,7 @@ def _thaw(folder: Path) -> None:
 
 
 def processes(folder: Path) -> set[int]:
-    """Return the ids of all processes in a cgroup's folder and below, without this one."""
+    """Return the ids of all processes in a cgroup's folder and below, except this one."""
     found: set[int] = set()
     for file in _each(folder, "cgroup.procs"):
         try:
@@ -145,7 +145,7 @@ def processes(folder: Path) -> set[int]:
 
 
 def _each(folder: Path, name: str) -> Iterator[Path]:
-    """Yield a file of each cgroup from `folder` on; skip those removed meanwhile."""
+    """Yield a file of every cgroup from `folder` down; skip those removed meanwhile."""
     return (Path(path, name) for path, _, files in os.walk(folder) if name in files)
 
 
@@ -158,7 +158,7 @@ def remove(folder: Path) -> int:
 
 
 def _remove_one(cgroup: Path) -> None:
-    """Remove a cgroup; for a moment after the end of its last process, the kernel reports it busy."""
+    """Remove a cgroup. For a moment after its last process has ended, the kernel reports it busy."""
     deadline = time.monotonic() + _REMOVE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Leftovers of servers in places that cannot be chosen: found and removed when the cluster ends."""
+"""Leftovers of servers in fixed places, removed when the cluster ends."""
 
 import json
 from pathlib import Path
@@ -17,17 +17,17 @@ _FOLDERS = (
     *(_CONTAINERD / name for name in ("s", "fifo", "runc/k8s.io", "runc")),
     *(_CONTAINERD, _CONTAINER_LOGS, _CNI_RESULTS, _CNI_RESULTS.parent, _DEVICE_PLUGINS, _DEVICE_PLUGINS.parent),
 )
-"""Folders that servers make: removed if empty, the inner before the outer."""
+"""Folders that servers make. They are removed if empty, inner ones first."""
 
 
 def remember(memory: Path) -> None:
-    """Record the top-level cgroups of before our start: those are not ours to remove."""
+    """Record the top-level cgroups that exist before the start, as they must not be removed."""
     if not memory.exists():
         host_files.write(memory, json.dumps(sorted(map(str, _top_level_cgroups()))) + "\n")
 
 
 def remove(settings: Settings, memory: Path) -> list[str]:
-    """Remove leftovers of our ended servers outside the state folder; return a line for each kind."""
+    """Remove leftovers of ended servers outside the state folder; return a line per kind."""
     files_left = {
         # containerd keeps its shims' sockets here, whatever its settings; one without a listener is of no use.
         "sockets of shims": [path for path in _entries(_CONTAINERD / "s") if socket_problem(path)],

@@ -1,4 +1,4 @@
-"""Configuration files of the servers, rendered from the settings: pure functions."""
+"""Configuration files of the servers, rendered from the settings."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,9 +51,9 @@ state = "{settings.containerd_state}"
 
 
 def cni(settings: Settings, *, mtu: int) -> str:
-    """Return the pods' network: a bridge with the node's address, and our plugin that waits for policies.
+    """Return the pods' network: a bridge with the node's address, and the plugin that waits for policies.
 
-    Our own nft table does NAT.
+    This project's nft table does NAT.
     """
     bridge = {
         "type": "bridge",
@@ -144,7 +144,7 @@ def kube_proxy(settings: Settings) -> str:
 
 
 def corefile(settings: Settings, *, nameservers: Sequence[str]) -> str:
-    """Return CoreDNS' configuration: the cluster's names, and all others by the machine's nameservers.
+    """Return CoreDNS' configuration: it answers for the cluster, and asks the machine's nameservers for other names.
 
     CoreDNS answers every name at once, because Slurm resolves the address 0.0.0.0 at each start, and a silent
     nameserver would stop it for 10 s: addresses are looked up in the cluster alone, and without a nameserver that
@@ -200,5 +200,5 @@ def kubeconfig(settings: Settings, user: str, *, authority: str, certificate: st
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    """JSON is YAML, and needs no library and no quoting rules."""
+    """Return JSON, which is also YAML, and needs no library and no quoting rules."""
     return json.dumps(value, indent=2) + "\n"

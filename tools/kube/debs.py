@@ -1,4 +1,4 @@
-"""Programs of the Linux distribution: from PATH when new enough, else from its packages, unpacked into the cache.
+"""Programs of the Linux distribution: from PATH if new enough, else from its packages, unpacked into the cache.
 
 Nothing is installed: `apt-get` resolves and fetches with its own lists, an empty status file and folders in the cache,
 so that the machine's package state is neither read nor changed (only its sources and its trust are used); `dpkg -x`
@@ -21,7 +21,7 @@ from tools.paths import cache_dir
 
 _APT_SECONDS = 900
 _LEFT_OUT = "left-out"
-"""File that names the packages left out because the machine has them installed."""
+"""File that lists the packages left out because the machine has them installed."""
 
 _HELPER_FOLDERS = ("usr/local/libexec/podman", "usr/local/lib/podman", "usr/libexec/podman", "usr/lib/podman")
 """Folders of helpers, below /: containers.conf(5), `helper_binaries_dir`."""
@@ -33,7 +33,7 @@ class Program:
 
     package: str
     oldest: tuple[int, ...] = ()
-    """Oldest version known to work; empty: any."""
+    """Oldest version known to work; empty for any."""
 
     version: tuple[str, ...] = ("--version",)
     """Arguments that make it print its version."""
@@ -58,7 +58,7 @@ PROGRAMS: Mapping[str, Program] = {
     "modprobe": Program("kmod"),
     "ssh": Program("openssh-client"),
 }
-"""Programs that the project runs, by name. The versions are Debian 12's, which are tested."""
+"""Programs that the project runs, by name. The versions are those of Debian 12, which are tested."""
 
 CNI_PLUGINS = ("bridge", "host-local", "loopback")
 """Network plugins that the embedded Kubernetes uses."""
@@ -69,12 +69,12 @@ PACKAGES = (
     "debian-archive-keyring",  # images are made of Debian packages on any distribution
     *(program.helper for program in PROGRAMS.values() if program.helper),
 )
-"""Packages fetched if a program is missing: always all, because they share most requirements."""
+"""Packages to fetch if a program is missing: always all, as they share most requirements."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program ready to run."""
+    """A program that is ready to run."""
 
     name: str
     path: Path
@@ -104,7 +104,7 @@ def tool(name: str) -> Tool:
 
 @cache
 def cni_plugins() -> Path:
-    """Return the folder of CNI_PLUGINS."""
+    """Return the folder with CNI_PLUGINS."""
     for folder in (Path("/usr/lib/cni"), Path("/opt/cni/bin")):
         if all(os.access(folder / plugin, os.X_OK) for plugin in CNI_PLUGINS):
             return folder
@@ -169,7 +169,7 @@ class Unpacked:
 
 @cache
 def unpacked(packages: tuple[str, ...] = PACKAGES) -> Unpacked:
-    """Return the unpacked packages; fetch and unpack them first if the cache has none for this machine."""
+    """Return the unpacked packages. If the cache has none for this machine, fetch and unpack them first."""
     base = cache_dir() / "debs"
     key = sha256("\n".join([os.uname().machine, *packages]).encode()).hexdigest()[:12]
     root = base / f"{_release()}-{key}"
@@ -181,7 +181,7 @@ def unpacked(packages: tuple[str, ...] = PACKAGES) -> Unpacked:
 
 
 def _complete(root: Path) -> bool:
-    """Return whether `root` has every package that the machine has not: some may have been removed since."""
+    """Return True if `root` has every package that the machine lacks, as some may have been removed since."""
     left_out = root / _LEFT_OUT
     return left_out.exists() and set(left_out.read_text().split()) <= _installed()
 
@@ -205,7 +205,7 @@ def _unpack(apt: "Apt", root: Path, packages: tuple[str, ...]) -> None:
 
 
 def _keep_links_inside(root: Path) -> None:
-    """Make links of packages (modprobe -> /bin/kmod) lead to the unpacked files, not to the machine's."""
+    """Make links of packages (modprobe -> /bin/kmod) point to the unpacked files, not to the machine's."""
     for path in [path for path in root.rglob("*") if path.is_symlink()]:
         target = path.readlink()
         inside = root / target.relative_to("/") if target.is_absolute() else None
@@ -225,7 +225,7 @@ def _installed() -> set[str]:
 
 
 class Apt:
-    """`apt-get` with folders of its own, on the machine's sources and trust."""
+    """`apt-get` with its own folders, using the machine's sources and trust."""
 
     def __init__(self, folder: Path, run: Callable[..., str] = output) -> None:
         self._run = run
@@ -258,7 +258,7 @@ class Apt:
     def fresh_closure(self, packages: Iterable[str]) -> set[str]:
         """Read the package lists, and return the names of `packages` and their requirements.
 
-        A source that cannot be read (of a third party, perhaps) is no harm if the others have the packages.
+        An unreadable source, perhaps of a third party, does no harm if the others have the packages.
         """
         unread = ""
         try:

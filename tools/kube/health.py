@@ -1,4 +1,4 @@
-"""Health checks of servers: None for a server that is well, else the problem."""
+"""Health checks of servers: None for a healthy server, otherwise the problem."""
 
 import http.client
 import json
@@ -18,13 +18,13 @@ _SHOWN_BYTES = 200
 
 @dataclass(frozen=True)
 class Asker:
-    """HTTP client, with a client certificate if given; never through a proxy."""
+    """HTTP client, with a client certificate if given. It never uses a proxy."""
 
     authority: Path | None = None
     client: KeyPair | None = None
 
     def get(self, url: str) -> bytes:
-        """Return the answer of `url`; anything but success is an OSError or an HTTPException."""
+        """Return the answer of `url`. Anything but success raises an OSError or an HTTPException."""
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.authority:
             context = ssl.create_default_context(cafile=str(self.authority))
@@ -36,7 +36,7 @@ class Asker:
         return content
 
     def problem(self, url: str) -> str | None:
-        """Return None if `url` answers with success, else the problem."""
+        """Return None if `url` answers with success, otherwise the problem."""
         try:
             self.get(url)
         except urllib.error.HTTPError as error:
@@ -48,7 +48,7 @@ class Asker:
         return None
 
     def node_problem(self, url: str) -> str | None:
-        """Return None if the Node object at `url` is ready, else the problem."""
+        """Return None if the Node object at `url` is ready, otherwise the problem."""
         try:
             node: dict[str, Any] = json.loads(self.get(url))
         except urllib.error.HTTPError as error:
@@ -64,7 +64,7 @@ class Asker:
 
 
 def socket_problem(path: Path) -> str | None:
-    """Return None if a program listens on a UNIX socket, else the problem."""
+    """Return None if a program listens on a UNIX socket, otherwise the problem."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         try:

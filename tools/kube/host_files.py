@@ -1,4 +1,4 @@
-"""Files, links and mounts of this machine: a kill leaves old or new content, never half of it."""
+"""Files, links and mounts of this machine. A killed program leaves old or new content, never a part."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from tools.kube.process import output
 
 
 def link(path: Path, target: Path) -> None:
-    """Make `path` a symbolic link to `target`, replacing what is there."""
+    """Make `path` a symbolic link to `target`, replacing what exists."""
     if path.is_symlink() and path.readlink() == target:
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -18,7 +18,7 @@ def link(path: Path, target: Path) -> None:
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o600) -> bool:
-    """Write `content` atomically and return whether the file changed; missing folders are their owner's alone."""
+    """Write `content` atomically and return True if the file changed. Missing folders are for the owner only."""
     data = content.encode() if isinstance(content, str) else content
     if path.exists() and path.read_bytes() == data:
         return False
@@ -39,7 +39,7 @@ def mounts_below(folder: Path, mountinfo: str | None = None) -> list[Path]:
 
 
 def unmount_below(folder: Path) -> int:
-    """Unmount all at and below `folder`, lazily if in use; return the number of mounts."""
+    """Unmount everything at and below `folder`, lazily if in use; return the number of mounts."""
     points = mounts_below(folder)
     if points:
         output(
@@ -50,7 +50,7 @@ def unmount_below(folder: Path) -> int:
 
 
 def share_mounts(folder: Path) -> None:
-    """Make `folder` a mount that propagates mounts, as pods may want of volumes (mountPropagation)."""
+    """Make `folder` a mount that propagates mounts, as pods may require of volumes (mountPropagation)."""
     if folder not in mounts_below(folder):
         output(["mount", "--rbind", folder, folder], what=f"mounting {folder} on itself")
         output(["mount", "--make-rshared", folder], what=f"sharing the mounts of {folder}")

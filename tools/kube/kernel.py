@@ -10,7 +10,7 @@ from tools.kube.debs import tool
 
 @dataclass(frozen=True)
 class Feature:
-    """Feature of the kernel that we need."""
+    """Feature of the kernel that is required."""
 
     what: str
     option: str
@@ -34,7 +34,7 @@ FEATURES = (
     Feature("nftables number generators", "CONFIG_NFT_NUMGEN", "nft_numgen"),
     Feature("nftables rejects", "CONFIG_NFT_REJECT", "nft_reject"),
 )
-"""Features that containers, kube-proxy's nftables mode and our own tables use."""
+"""Features that containers, kube-proxy's nftables mode and this project's tables use."""
 
 TO_LOAD = ("overlay", "br_netfilter")
 """Modules that are not loaded on demand."""
@@ -42,7 +42,7 @@ TO_LOAD = ("overlay", "br_netfilter")
 
 @dataclass(frozen=True)
 class Kernel:
-    """Description of a kernel. Empty texts: unknown."""
+    """Description of a kernel. Empty text means unknown."""
 
     config: str
     """Lines such as CONFIG_X=y."""
@@ -51,7 +51,7 @@ class Kernel:
     """Content of modules.builtin and modules.dep of its release."""
 
     def missing(self) -> list[Feature]:
-        """Return the features that are certainly missing."""
+        """Return the features that are definitely missing."""
         return [feature for feature in FEATURES if self._has(feature) is False]
 
     def _has(self, feature: Feature) -> bool | None:
@@ -66,7 +66,7 @@ class Kernel:
         return None
 
     def can_load(self, module: str) -> bool:
-        """Return whether `module` can be loaded, or is built in under that name."""
+        """Return True if `module` can be loaded, or is built in under that name."""
         return f"/{module}.ko" in self.modules
 
 

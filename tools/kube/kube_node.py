@@ -1,4 +1,4 @@
-"""Servers of one machine, and what they stand on: folders, cgroup, network, configuration."""
+"""Servers of one machine, and their base: folders, cgroup, network, configuration."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ Progress = Callable[[str], None]
 
 
 class KubeNode:
-    """One machine's part of the cluster. All of it runs in the namespaces of that machine, but `ctr` and images."""
+    """One machine's part of the cluster. Everything but `ctr` and images runs in the machine's namespaces."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -44,7 +44,7 @@ class KubeNode:
         return waves(self.settings, _installed())
 
     def up(self, afterwards: Mapping[str, Callable[[], None]] | None = None) -> bool:
-        """Start servers that do not run or have changed, and wait until all are well; return whether there was any.
+        """Start servers that do not run or have changed, wait until all are healthy, and return True if there were any.
 
         `afterwards` has, by a server's name, what is done once that server is well.
         """
@@ -53,7 +53,7 @@ class KubeNode:
         return self._start({"containerd": self._load_pause, **(afterwards or {})})
 
     def problem(self) -> str | None:
-        """Return None if the API server has the machine as ready, else the problem."""
+        """Return None if the machine is ready according to the API server, otherwise the problem."""
         return next(server for wave in self.listed for server in wave if server.name == "kubelet").well()
 
     def ctr(self, *arguments: str | Path, timeout_seconds: float = 60) -> str:
@@ -67,16 +67,16 @@ class KubeNode:
         return set(self.ctr("images", "list", "--quiet").split())
 
     def import_image(self, archive: Path) -> None:
-        """Load an image archive (of docker or OCI) for pods. One at a time: archives share layers.
+        """Load an image archive (Docker or OCI) for pods, one at a time, as archives share layers.
 
-        Further machines unpack an image when its first pod comes: most have pods of few images.
+        Further machines unpack an image when its first pod starts, as most run pods of few images.
         """
         how = () if self.settings.is_first else ("--no-unpack",)
         with locks.held(self.settings.run / "import.lock", f"importing {archive}", wait_seconds=_IMPORT_SECONDS):
             self.ctr("images", "import", *how, archive, timeout_seconds=_IMPORT_SECONDS)
 
     def copy_images(self, source: "KubeNode") -> int:
-        """Load the images of another machine that this one does not have; return their number."""
+        """Load the images of another machine that this one lacks; return their number."""
         # Kubernetes itself names every image by its digest, too.
         missing = sorted(name for name in source.images() - self.images() if not name.startswith("sha256:"))
         if missing:
@@ -87,7 +87,7 @@ class KubeNode:
         return len(missing)
 
     def _prepare(self) -> None:
-        """Make the servers' base: folders, kernel settings, cgroup, bridge, NAT."""
+        """Prepare the servers' base: folders, kernel settings, cgroup, bridge, NAT."""
         self.settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.sysctls.remember()
         kernel.load_modules()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 _LISTEN = "0A"
 _UNCONNECTED = "07"
-"""State of a UDP socket that takes packets from anybody."""
+"""State of a UDP socket that accepts packets from any sender."""
 
 _TABLES: Mapping[str, str] = {"tcp": _LISTEN, "tcp6": _LISTEN, "udp": _UNCONNECTED, "udp6": _UNCONNECTED}
 
@@ -25,7 +25,7 @@ class Listener:
     inode: int
 
     def takes(self, address: str, port: int) -> bool:
-        """Return whether the socket conflicts with a listener on `address` and `port`."""
+        """Return True if the socket conflicts with a listener on `address` and `port`."""
         if self.port != port:
             return False
         wanted = ip_address(address)
@@ -62,7 +62,7 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 
 
 def holders(inodes: Collection[int], proc: Path = Path("/proc")) -> dict[int, int]:
-    """Return the process of each socket, by the socket's inode."""
+    """Return the processes of sockets, by the socket's inode."""
     names = {f"socket:[{inode}]": inode for inode in inodes}
     found: dict[int, int] = {}
     for folder in proc.glob("[0-9]*/fd"):
@@ -77,7 +77,7 @@ def holders(inodes: Collection[int], proc: Path = Path("/proc")) -> dict[int, in
 
 
 def program(pid: int, proc: Path = Path("/proc")) -> str:
-    """Return the name by which a person knows a process."""
+    """Return the name by which users know a process."""
     try:
         return (proc / str(pid) / "comm").read_text().strip()
     except OSError:

@@ -24,14 +24,14 @@ COMMANDS: Mapping[str, str] = {
     "dpkg-query": "dpkg",
     "apt-get": "apt",
 }
-"""Programs that the machine itself must have, and their packages; all others can be fetched."""
+"""Programs that the machine itself must have, with their packages; all others can be fetched."""
 
 
 FILES: Mapping[str, str] = {
     "/dev/kmsg": "the kubelet reads it: give the container that this machine is the device",
     "/etc/hosts": "containerd copies it for each pod: write one with the line 127.0.0.1 localhost",
 }
-"""Files that servers need, each with the reason and the next step."""
+"""Files that servers need, with the reason and the next step."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Filesystem:
 
 @dataclass(frozen=True)
 class Taken:
-    """Port of the cluster that another program has."""
+    """Port of the cluster that another program uses."""
 
     protocol: str
     address: str
@@ -59,7 +59,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Route:
-    """Route of the machine."""
+    """A route of the machine."""
 
     network: IPv4Network
     device: str
@@ -82,7 +82,7 @@ class Facts:
     controllers: frozenset[str] = frozenset()
     cgroups_writable: bool = True
     other_cluster: str | None = None
-    """State folder of another embedded Kubernetes that runs."""
+    """State folder of another running embedded Kubernetes."""
 
     taken: Sequence[Taken] = ()
     routes: Sequence[Route] = ()
@@ -96,7 +96,7 @@ class Facts:
 
 
 def facts(settings: Settings, *, ours: Collection[int], builds: bool) -> Facts:
-    """Return the facts about this machine; ports of processes in `ours`, our own servers, do not count as taken."""
+    """Return the facts about this machine. Ports of the processes in `ours`, its servers, do not count as taken."""
     state = filesystem(settings.state)
     hierarchies = cgroups.hierarchies()
     root = os.geteuid() == 0
@@ -165,7 +165,7 @@ def routes(table: str) -> list[Route]:
 
 
 def taken(settings: Settings, found: Sequence[listeners.Listener], ours: Collection[int]) -> list[Taken]:
-    """Return our ports on which other programs listen."""
+    """Return the cluster's ports on which other programs listen."""
     conflicts = [
         (listener, address, port, what)
         for protocol, address, port, what in settings.listens()
@@ -183,7 +183,7 @@ def taken(settings: Settings, found: Sequence[listeners.Listener], ours: Collect
 
 
 def stuck_sysctls(root: Path = sysctls.ROOT) -> list[str]:
-    """Return the settings that need another value and cannot be set."""
+    """Return the settings that need another value but cannot be set."""
     found = []
     for name, value in sysctls.NEEDED.items():
         file = root / name
@@ -197,7 +197,7 @@ def stuck_sysctls(root: Path = sysctls.ROOT) -> list[str]:
 
 
 def overlay_problem(state: Path) -> str:
-    """Try an overlay mount below the state folder, and return the system's error; empty if there is none."""
+    """Try an overlay mount below the state folder, and return the system's error; empty if it works."""
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=state, prefix=".overlay-") as name:
         folders = [Path(name) / part for part in ("lower", "upper", "work", "merged")]

@@ -1,4 +1,4 @@
-"""Requirements on a machine before anything is built or started: all problems at once, with the next steps."""
+"""Requirements on a machine before anything is built or started, with all problems and next steps at once."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,7 +57,7 @@ def require(facts: Facts, settings: Settings) -> None:
 
 
 def problems(facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield each problem: the finding and the next step."""
+    """Yield the problems: the finding and the next step."""
     yield from _rights(facts)
     yield from _system(facts)
     yield from _cgroups(facts)

@@ -1,4 +1,4 @@
-"""Packet rules of the kernel, through the nft program: our tables, and openings for pods in others' firewalls.
+"""Packet rules of the kernel, set with nft: this project's tables, and openings for pods in other firewalls.
 
 A packet passes only if no chain of any program drops it. Docker and ufw drop forwarded packets by default, and many
 firewalls drop incoming ones: pods would not reach each other, the API server, the nameserver or the outside.
@@ -13,7 +13,7 @@ from tools.kube.debs import tool
 from tools.kube.settings import Settings
 
 _HOOKS = {"forward": ("iifname", "oifname"), "input": ("iifname",)}
-"""Hooks of a firewall that pods' packets pass, and the matches for these packets."""
+"""Firewall hooks that pods' packets pass, and the matches for these packets."""
 
 _VERDICTS = ("drop", "reject")
 
@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Chain:
-    """Chain of nftables, among them those of `iptables`, but not of iptables-legacy."""
+    """Chain of nftables, including those of `iptables`, but not of iptables-legacy."""
 
     family: str
     table: str
@@ -34,7 +34,7 @@ class Chain:
 
 
 def own_tables(settings: Settings) -> list[tuple[str, str]]:
-    """Return family and name of every table that we or our servers make."""
+    """Return family and name of every table that this project or its servers make."""
     return [("ip", settings.table), ("ip", f"{settings.table}_policy"), ("ip", "kube-proxy"), ("ip6", "kube-proxy")]
 
 
@@ -51,13 +51,13 @@ def ruleset() -> list[Object]:
 
 
 def apply(commands: Sequence[str], what: str) -> None:
-    """Run commands of nft's language, all of them or none; `what` names the act in an error."""
+    """Run commands in nft's language, all or none; `what` names the action in an error."""
     if commands:
         tool("nft").run("-f", "-", stdin="\n".join(commands) + "\n", what=what)
 
 
 def openings(ruleset: list[Object], settings: Settings) -> list[str]:
-    """Return the nft commands that let pods' packets through other programs' chains; none if packets pass already."""
+    """Return the nft commands that let pods' packets through other programs' chains; none if they pass already."""
     ours = set(own_tables(settings))
     open_already = {(chain, match, interfaces) for chain, match, interfaces, _ in _own_rules(ruleset, settings)}
     pods_interfaces = f"{settings.bridge}*"
@@ -88,7 +88,7 @@ def close_for_pods(settings: Settings) -> None:
 
 
 def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
-    """Yield each chain at our hooks, its hook, and whether it drops anything."""
+    """Yield the chains at the relevant hooks, the hook, and whether they drop anything."""
     for entry in ruleset:
         chain = entry.get("chain", {})
         if chain.get("hook") in _HOOKS and chain["family"] in {"ip", "inet"}:
@@ -103,7 +103,7 @@ def _base_chains(ruleset: list[Object]) -> Iterator[tuple[Chain, str, bool]]:
 
 
 def _own_rules(ruleset: list[Object], settings: Settings) -> Iterator[tuple[Chain, str, str, int]]:
-    """Yield chain, match, interfaces and handle of our rules in other programs' chains."""
+    """Yield chain, match, interfaces and handle of this project's rules in other programs' chains."""
     for entry in ruleset:
         rule = entry.get("rule", {})
         if rule.get("comment") == settings.name:

@@ -1,4 +1,4 @@
-"""Certificates of the embedded Kubernetes: its own authority, and one certificate for each identity."""
+"""Certificates of the embedded Kubernetes: its own authority, and one certificate per identity."""
 
 import datetime as dt
 import ipaddress
@@ -22,7 +22,7 @@ _SKEW = dt.timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Identity:
-    """Subject of a certificate. Kubernetes reads the common name as user and the organisation as group."""
+    """Subject of a certificate. Kubernetes reads the common name as the user and the organisation as the group."""
 
     file: str
     user: str
@@ -40,7 +40,7 @@ class KeyPair:
 
 
 class Pki:
-    """Authority and certificates in one folder: made if missing, renewed if near their end."""
+    """Authority and certificates in one folder, created if missing and renewed before they expire."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,7 +64,7 @@ class Pki:
         _write(self.authority, builder.sign(key, hashes.SHA256()), key)
 
     def issue(self, identity: Identity) -> KeyPair:
-        """Return the identity's certificate and key; made or renewed if missing, near its end, or of other names."""
+        """Return the identity's certificate and key, created or renewed if missing, near expiry, or for other names."""
         pair = self._pair(identity.file)
         if _good(pair, identity.names, self.authority):
             return pair
@@ -92,7 +92,7 @@ class Pki:
         return pair
 
     def signing_key(self, name: str) -> KeyPair:
-        """Return a key pair without a certificate (of service accounts' tokens); `certificate` is the public key."""
+        """Return a key pair without a certificate, for service accounts' tokens; `certificate` is the public key."""
         pair = KeyPair(self._folder / f"{name}.pub", self._folder / f"{name}.key")
         if not (pair.certificate.exists() and pair.key.exists()):
             key = ec.generate_private_key(ec.SECP256R1())

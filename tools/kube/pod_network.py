@@ -1,4 +1,4 @@
-"""Pods' network on this machine: bridge, NAT, and rules that keep others out."""
+"""Pods' network on this machine: bridge, NAT, and rules that block outside packets."""
 
 import json
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ table {name} {{
 
 
 def is_up(settings: Settings) -> bool:
-    """Return whether the bridge exists and is this cluster's."""
+    """Return True if the bridge exists and belongs to this cluster."""
     return owner(settings) == str(settings.state)
 
 
@@ -61,7 +61,7 @@ def owner(settings: Settings) -> str | None:
 
 
 def up(settings: Settings, *, routed_before: bool) -> None:
-    """Make bridge and table, if missing or different."""
+    """Create the bridge and the table, if missing or different."""
     ip = tool("ip")
     if not (_INTERFACES / settings.bridge).exists():
         ip.run("link", "add", settings.bridge, "type", "bridge")
@@ -84,7 +84,7 @@ def up(settings: Settings, *, routed_before: bool) -> None:
 
 
 def connect(settings: Settings, pid: int) -> None:
-    """Connect the first machine to a further one, in whose network the process `pid` runs."""
+    """Connect the first machine to a further one, whose network namespace the process `pid` holds."""
     if (_INTERFACES / settings.loose_end).exists():
         disconnect(settings)
     if not (_INTERFACES / settings.link).exists():
@@ -95,7 +95,7 @@ def connect(settings: Settings, pid: int) -> None:
 
 
 def unplug(settings: Settings) -> None:
-    """Leave what the first machine sends to a further one without an answer, as after a loss of power.
+    """Leave packets from the first machine to a further one unanswered, as after a power loss.
 
     Without a route to it, senders would learn of its end at once, or packets would leave this machine. The route leads
     into a pair of interfaces whose other end is down.
@@ -108,7 +108,7 @@ def unplug(settings: Settings) -> None:
 
 
 def disconnect(settings: Settings) -> bool:
-    """Remove the connection to a further machine; return whether there was one."""
+    """Remove the connection to a further machine; return True if there was one."""
     if not (_INTERFACES / settings.link).exists():
         return False
     _delete_link(tool("ip"), settings.link)
@@ -123,7 +123,7 @@ def _route_to(settings: Settings) -> None:
 
 
 def _use_uplink(settings: Settings) -> None:
-    """Send all that is not for this machine to the first one."""
+    """Route all packets that are not for this machine to the first one."""
     ip = tool("ip")
     for link in ("lo", settings.uplink):
         ip.run("link", "set", link, "up")
@@ -132,16 +132,16 @@ def _use_uplink(settings: Settings) -> None:
 
 
 def hardware_address(settings: Settings) -> str:
-    """Return the bridge's hardware address, a local one.
+    """Return the bridge's hardware address, which is locally administered.
 
-    A bridge without an address of its own takes the lowest one of its ports. Whenever pods came or went, the other pods
-    would send to the former one, and have no gateway for up to a minute.
+    A bridge without its own address uses the lowest one of its ports. Whenever pods came or went, the other pods would
+    send to the former address, and lose their gateway for up to a minute.
     """
     return ":".join(f"{byte:02x}" for byte in (0x02, 0x42, *ip_address(settings.address).packed))
 
 
 def down(settings: Settings) -> list[str]:
-    """Remove bridge, its ports and our nft tables, unless they are another cluster's; return a line for each."""
+    """Remove the bridge, its ports and this project's nft tables, unless they are another cluster's; return lines."""
     removed: list[str] = []
     if owner(settings) not in {None, str(settings.state)}:
         return removed
@@ -158,7 +158,7 @@ def down(settings: Settings) -> list[str]:
 
 
 def _delete_link(ip: Tool, link: str) -> None:
-    """Delete an interface, unless the kernel has: one end of a pod's pair goes with the pod's network."""
+    """Delete an interface, unless the kernel already has: one end of a pod's pair disappears with the pod's network."""
     try:
         ip.run("link", "delete", link)
     except UserError:
@@ -167,7 +167,7 @@ def _delete_link(ip: Tool, link: str) -> None:
 
 
 def mtu() -> int:
-    """Return the MTU of the default route's interface: larger packets of pods would not get out."""
+    """Return the MTU of the default route's interface, as larger packets of pods would be dropped."""
     for route in json.loads(tool("ip").run("-json", "-4", "route", "show", "default") or "[]"):
         return int((_INTERFACES / route["dev"] / "mtu").read_text())
     return DEFAULT_MTU

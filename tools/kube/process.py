@@ -1,4 +1,4 @@
-"""Programs run to their end: bounded, with their last lines in an error."""
+"""Programs run to their end, with a time limit, and with their last lines in an error."""
 
 import os
 import signal
@@ -66,10 +66,10 @@ def watched(
     what: str,
     report: Callable[[list[str]], None],
 ) -> list[str]:
-    """Run a long `command`, and return its lines, errors among them.
+    """Run a long `command`, and return its lines, errors included.
 
-    `report` receives the lines so far every few seconds. Failures are as with `output`. Programs that the command
-    has started end with it, and it ends with us, even if we are killed.
+    `report` receives the lines so far every few seconds. Failures are as with `output`. Programs that the command has
+    started end with it, and it ends with this process, even if this is killed.
     """
     with tempfile.TemporaryFile("w+") as log:
 

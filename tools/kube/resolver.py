@@ -28,12 +28,12 @@ def nameservers(resolv_conf: str) -> list[str]:
 
 
 def of_this_machine() -> list[str]:
-    """Return the addresses in the machine's resolv.conf; none if there is no such file."""
+    """Return the addresses in the machine's resolv.conf; none if the file is missing."""
     return nameservers(RESOLV_CONF.read_text()) if RESOLV_CONF.exists() else []
 
 
 def answering(addresses: Iterable[str], *, port: int = _PORT) -> list[str]:
-    """Return the addresses that answer at once: a silent one would cost every lookup seconds."""
+    """Return the addresses that answer at once, as a silent one would cost every lookup seconds."""
     asked: dict[str, socket.socket] = {}
     query = _query()
     answered = []

@@ -25,7 +25,7 @@ class ProgramFolders:
 
 
 def identities(settings: Settings) -> dict[str, Identity]:
-    """Return the machine's identities with a certificate, by file name."""
+    """Return the machine's identities that have a certificate, by file name."""
     loopback = "127.0.0.1"
     api_names = (
         "kubernetes",
@@ -55,14 +55,14 @@ def identities(settings: Settings) -> dict[str, Identity]:
 
 
 _ON_FURTHER_MACHINES = ("admin", "kubelet", "kube-proxy", "coredns", "node-agent")
-"""Identities of a machine without the control plane; `admin` is for the health check of its kubelet."""
+"""Identities of a machine without the control plane; `admin` is for its kubelet's health check."""
 
 KUBECONFIGS = ("admin", "controller-manager", "scheduler", "kubelet", "kube-proxy", "coredns", "node-agent")
 """Identities that call the API server with a kubeconfig."""
 
 
 def waves(settings: Settings, programs: ProgramFolders) -> list[list[Server]]:
-    """Return the machine's servers in the order of their start; servers of one wave do not need each other."""
+    """Return groups of the machine's servers in starting order. Servers of a group do not need each other."""
     runtime, agents = [containerd(settings)], [dns(settings, programs), node_agent(settings, programs)]
     last = [kubelet(settings, programs), proxy(settings, programs)]  # no pod starts without the node agent
     if not settings.is_first:
@@ -93,7 +93,7 @@ def _serving(settings: Settings, name: str) -> list[str]:
 
 
 def etcd(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return the database: on loopback, which other users reach, so a client certificate is required."""
+    """Return the database. It listens on loopback, which other users can reach, so it requires a client certificate."""
     url = f"https://127.0.0.1:{settings.ports.etcd}"
     peer = f"https://127.0.0.1:{settings.ports.etcd_peer}"
     pair, authority = _pair(settings, "etcd"), _authority(settings)
@@ -125,7 +125,7 @@ def etcd(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def api_server(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return the API server, on the pod bridge: in reach of pods, out of reach beyond this machine."""
+    """Return the API server, on the pod bridge, which pods can reach and other machines cannot."""
     authority, admin = _authority(settings), _pair(settings, "admin")
     etcd_client, kubelet_client = _pair(settings, "etcd-client"), _pair(settings, "apiserver-kubelet")
     return Server(
@@ -208,7 +208,7 @@ def scheduler(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def containerd(settings: Settings) -> Server:
-    """Return the container runtime, with root, state and socket of its own beside those of a Docker."""
+    """Return the container runtime, with its own root, state and socket, separate from Docker's."""
     program, config = tool("containerd"), settings.config / "containerd.toml"
     return Server(
         "containerd",
@@ -220,7 +220,7 @@ def containerd(settings: Settings) -> Server:
 
 
 def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return the node: well if the API server has it as ready."""
+    """Return the kubelet. It is healthy if the API server reports the node as ready."""
     node = f"{settings.api_url}/api/v1/nodes/{settings.node}"
     config, kubeconfig = settings.config / "kubelet.json", _kubeconfig(settings, "kubelet")
     return Server(
@@ -240,7 +240,7 @@ def kubelet(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def proxy(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return the proxy for services, in nftables."""
+    """Return the proxy for services, which uses nftables."""
     config = settings.config / "kube-proxy.json"
     return Server(
         "kube-proxy",
@@ -264,7 +264,7 @@ def dns(settings: Settings, programs: ProgramFolders) -> Server:
 
 
 def node_agent(settings: Settings, programs: ProgramFolders) -> Server:
-    """Return our own agent, which enforces NetworkPolicies and, on the first machine, makes volumes for claims."""
+    """Return the node agent, which enforces NetworkPolicies and, on the first machine, makes volumes for claims."""
     nft = tool("nft")
     return Server(
         "node-agent",
@@ -288,7 +288,7 @@ def _well_on_loopback(settings: Settings, port: int) -> Callable[[], str | None]
 
 
 def _environment(*tools: Tool) -> dict[str, str]:
-    """Return a server's whole environment: nothing of the user's shell, which may hold secrets."""
+    """Return a server's whole environment, without variables of the user's shell, which may hold secrets."""
     folders = dict.fromkeys(str(program.path.parent) for program in tools)
     environment = {"PATH": ":".join([*folders, _SYSTEM_PATH]), "HOME": "/root"}
     for program in tools:

@@ -9,8 +9,8 @@ from tools import paths
 from tools.console import UserError
 
 _LONGEST_STATE_PATH = 64
-"""A UNIX socket's path is limited to 107 bytes, and containerd's longest is 40 bytes below the state folder, which for
-a further machine is 3 bytes below that of the first."""
+"""Longest path of the state folder. A UNIX socket's path is limited to 107 bytes, containerd's longest is 40 bytes
+below the state folder, and a further machine's state folder is 3 bytes longer."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Settings:
     """Folder of the running cluster: data, disks, certificates, logs, sockets."""
 
     name: str = "soperator-pulumi"
-    """Name of the nft tables, the pods' network and the kubeconfig's entries, which marks them as ours."""
+    """Name of the nft tables, the pods' network and the kubeconfig's entries, which marks them as this cluster's."""
 
     number: int = 1
-    """Number of the machine. The first one is this machine itself, and has the control plane and all volumes."""
+    """Number of the machine. The first one is this machine itself, with the control plane and all volumes."""
 
     bridge: str = "soperator0"
     pods: IPv4Network = field(default=IPv4Network("10.244.0.0/16"))
@@ -51,7 +51,7 @@ class Settings:
     ports: ServerPorts = ServerPorts()
 
     def __post_init__(self) -> None:
-        """Refuse a state folder too deep for its sockets."""
+        """Refuse a state folder whose path is too long for its sockets."""
         longest = _LONGEST_STATE_PATH + (0 if self.is_first else len("/n2"))
         if len(str(self.state)) > longest:
             raise UserError(
@@ -70,32 +70,32 @@ class Settings:
 
     @property
     def node(self) -> str:
-        """Name of the machine, in the cluster and for itself."""
+        """Name of the machine, in the cluster and as its host name."""
         return f"n{self.number}"
 
     @property
     def link(self) -> str:
-        """Interface of the first machine to this further one."""
+        """Interface of the first machine to this further machine."""
         return f"{self.bridge}-{self.node}"
 
     @property
     def loose_end(self) -> str:
-        """Interface of the first machine in place of this further one, while it has no power."""
+        """Interface of the first machine that replaces the one to this machine while it has no power."""
         return f"{self.bridge}-x{self.number}"
 
     @property
     def uplink(self) -> str:
-        """Interface of a further machine to the first one."""
+        """Interface of a further machine to the first machine."""
         return f"{self.bridge}-n1"
 
     @property
     def node_pods(self) -> IPv4Network:
-        """Addresses of the machine's pods: the 256 of its number, counted from 1."""
+        """Addresses of the machine's pods: a block of 256, by its number, counted from 1."""
         return IPv4Network((int(self.pods.network_address) + 256 * (self.number - 1), 24))
 
     @property
     def address(self) -> str:
-        """Address of the node: the bridge's own, so that no interface of the machine is needed or exposed."""
+        """Address of the node: the bridge's own, so that no other interface of the machine is needed or exposed."""
         return str(self.node_pods[1])
 
     @property
@@ -110,7 +110,7 @@ class Settings:
 
     @property
     def api_service(self) -> str:
-        """Virtual address of `kubernetes.default`: by definition the first of the services' range."""
+        """Virtual address of `kubernetes.default`, which is the first of the services' range."""
         return str(self.services[1])
 
     def listens(self) -> list[tuple[str, str, int, str]]:
@@ -135,12 +135,12 @@ class Settings:
 
     @property
     def table(self) -> str:
-        """Stem of our nft tables' names (nft allows no dash)."""
+        """Prefix of the nft tables' names (nft allows no dash)."""
         return self.name.replace("-", "_")
 
     @property
     def cgroup(self) -> str:
-        """Cgroup of all our processes: one for each state folder, so that no cluster kills another's."""
+        """Cgroup of all processes: one per state folder, so that no cluster kills another's."""
         return f"{self.name}-{sha256(str(self.state).encode()).hexdigest()[:8]}"
 
     @property
@@ -150,7 +150,7 @@ class Settings:
 
     @property
     def kubeconfigs(self) -> Path:
-        """Folder of kubeconfigs, one for each identity that calls the API server."""
+        """Folder of kubeconfigs, one per identity that calls the API server."""
         return self.state / "kubeconfigs"
 
     @property
@@ -165,7 +165,7 @@ class Settings:
 
     @property
     def logs(self) -> Path:
-        """Folder of log files, one a server."""
+        """Folder of log files, one per server."""
         return self.state / "logs"
 
     @property
@@ -215,10 +215,10 @@ class Settings:
 
     @property
     def cni_plugins(self) -> Path:
-        """Folder of network plugins, the distribution's and our own."""
+        """Folder of network plugins: the distribution's and this project's."""
         return self.state / "cni-plugins"
 
     @property
     def cni_state(self) -> Path:
-        """Folder of addresses given to pods."""
+        """Folder of the addresses given to pods."""
         return self.state / "cni"

@@ -1,7 +1,7 @@
-"""Servers that outlive this program: started, watched until well, and stopped.
+"""Servers that outlive this program: started, watched until healthy, and stopped.
 
-A server is known by its process id and the start time of that process, so that a later process of the same id is
-never taken for it. A fingerprint records command, environment and files that the server was started with: a server
+A server is known by its process id and the start time of that process, so that a later process with the same id is
+never mistaken for it. A fingerprint records command, environment and files that the server was started with: a server
 whose fingerprint has changed is restarted, all others are left alone.
 """
 
@@ -35,19 +35,19 @@ class Server:
     name: str
     command: Sequence[str | Path]
     well: Callable[[], str | None]
-    """Return None if the server is well, else the problem."""
+    """Function that returns None if the server is healthy, otherwise the problem."""
 
     reads: Sequence[Path] = ()
-    """Files read at the start alone: a changed one needs a restart."""
+    """Files that are only read at the start: a change needs a restart."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Whole environment: nothing is inherited."""
+    """Whole environment; nothing is inherited."""
 
     start_seconds: float = 60
-    """Longest time to become well."""
+    """Time limit to become healthy."""
 
     stop_seconds: float = 5
-    """Longest time to end on SIGTERM, before SIGKILL, which every server survives."""
+    """Time limit to end after SIGTERM, before SIGKILL, which every server survives."""
 
     def fingerprint(self) -> str:
         """Return a hash of everything that decides how the server runs."""
@@ -59,7 +59,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Process:
-    """A process, distinct from a later one of the same id."""
+    """A process, distinguished from a later one with the same id."""
 
     pid: int
     started_ticks: int
@@ -69,7 +69,7 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> "Process | None":
-        """Return the live process of this id; None if there is none, or a zombie."""
+        """Return the live process with this id; None if there is none, or if it is a zombie."""
         try:
             # The second field is the command's name, in parentheses, with anything in it.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -79,12 +79,12 @@ class Process:
         return None if fields[0] in {"Z", "X"} else cls(pid, int(fields[19]), boot)
 
     def alive(self) -> bool:
-        """Return whether this very process still runs."""
+        """Return True if this very process still runs."""
         return Process.of(self.pid) == self
 
 
 class Supervisor:
-    """Starts, watches and stops servers; records are below `run`, logs below `logs`."""
+    """Starts, watches and stops servers. Records are below `run`, logs below `logs`."""
 
     def __init__(self, run: Path, logs: Path, cgroup_procs: Path) -> None:
         self._run = run
@@ -97,12 +97,12 @@ class Supervisor:
         return record[0] if record and record[0].alive() else None
 
     def current(self, server: Server) -> bool:
-        """Return whether the server runs with its present fingerprint."""
+        """Return True if the server runs with its present fingerprint."""
         record = self._read(server.name)
         return bool(record and record[0].alive() and record[1] == server.fingerprint())
 
     def ensure(self, server: Server) -> bool:
-        """Start the server unless it is current; return whether it was started."""
+        """Start the server unless it is current; return True if it was started."""
         if self.current(server):
             return False
         self.stop(server)
@@ -131,7 +131,7 @@ class Supervisor:
         return True
 
     def wait(self, server: Server) -> None:
-        """Wait until the server is well; if it ends or takes too long, fail with the last lines of its log."""
+        """Wait until the server is healthy. If it ends or takes too long, fail with the last lines of its log."""
         deadline = time.monotonic() + server.start_seconds
         while (problem := server.well()) is not None:
             if self.process(server.name) is None:
@@ -144,7 +144,7 @@ class Supervisor:
             time.sleep(_POLL_SECONDS)
 
     def stop(self, server: Server) -> bool:
-        """Stop the server, by force if it does not end in its time; return whether it ran."""
+        """Stop the server, by force if it does not end in time; return True if it ran."""
         running = {*self._unrecorded(server)}
         if (process := self.process(server.name)) is not None:
             running.add(process)
@@ -159,7 +159,7 @@ class Supervisor:
             _end(process, 0)
 
     def _unrecorded(self, server: Server) -> Iterator[Process]:
-        """Yield processes of the server that a start which was killed has left without a record."""
+        """Yield processes of the server that a killed start has left without a record."""
         try:
             pids = [int(line) for line in self._cgroup_procs.read_text().split()]
         except FileNotFoundError:  # no server was ever started
@@ -207,7 +207,7 @@ def _end(process: Process, stop_seconds: float) -> None:
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    """Signal a process by its descriptor, which cannot lead to a later process of the same id."""
+    """Signal a process through a descriptor, which cannot refer to a later process with the same id."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Kernel settings that a Kubernetes node changes: recorded before, restored at the end."""
+"""Kernel settings that a Kubernetes node changes, recorded before and restored at the end."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ OF_THE_KUBELET = (
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
 )
-"""Settings that the kubelet changes at its start (its pkg/util/sysctl; its only other mode is to fail)."""
+"""Settings that the kubelet changes when it starts (its pkg/util/sysctl; its only other mode is to fail)."""
 
 
 class Sysctls:
@@ -37,7 +37,7 @@ class Sysctls:
         self._root = root
 
     def remember(self) -> None:
-        """Record the settings before the first start; later calls leave that record."""
+        """Record the settings before the first start. Later calls keep that record."""
         if not self._memory.exists():
             values = {name: self._read(name) for name in (*NEEDED, *OF_THE_KUBELET)}
             host_files.write(self._memory, json.dumps(values, indent=2) + "\n")
@@ -50,7 +50,7 @@ class Sysctls:
         return value if isinstance(value, str) else None
 
     def set_needed(self) -> None:
-        """Set the settings that differ from NEEDED; read-only ones that are right do no harm."""
+        """Set the settings that differ from NEEDED. Read-only ones with the right value do no harm."""
         for name, value in NEEDED.items():
             if self._read(name) != value:
                 try:
@@ -61,7 +61,7 @@ class Sysctls:
                     ) from error
 
     def restore(self) -> list[str]:
-        """Restore the recorded values that differ now; return a line for each."""
+        """Restore recorded values that differ now; return a line for each."""
         done = []
         for name in (*NEEDED, *OF_THE_KUBELET):
             value, now = self.before(name), self._read(name)

@@ -1,1 +1,1 @@
-"""The lab: machines with a kernel of their own, by user-mode Linux, for what this machine's kernel does not have."""
+"""The lab: machines with their own kernel, by user-mode Linux, for features that this machine's kernel lacks."""

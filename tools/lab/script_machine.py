@@ -1,4 +1,4 @@
-"""A machine that runs one script on the lab's kernel: it reads the files of this machine, and can't write them."""
+"""A machine that runs one script on the lab's kernel. It can read the files of this machine, but not write them."""
 
 import os
 import shlex
@@ -48,7 +48,7 @@ cd /
 mount -t tmpfs tmpfs /run
 ip link set lo up
 """
-"""Layer of memory over the root. With `umount --lazy`, the former root stays below the layer."""
+"""A writable layer in memory over the root. With `umount --lazy`, the former root stays below the layer."""
 
 _ENVIRONMENT = {"TMPDIR": str(host_checks.SHARED_MEMORY)}
 
@@ -173,11 +173,10 @@ def _settings_kept() -> Iterator[None]:
 
 
 def answer(lines: list[str]) -> str:
-    """Return the output of a script in the lines of a console, which the kernel writes to, too.
+    """Return the output of a script from the lines of a console, which the kernel also writes to.
 
     Raises:
         UserError: The script failed, or the machine ended before it.
-
     """
     text = "\n".join(line.rstrip() for line in lines)
     before, found, after = text.rpartition(_END)

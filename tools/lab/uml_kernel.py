@@ -34,20 +34,19 @@ _FROM_PATH = {"bc": "bc", "gcc": "gcc", "make": "make", "strip": "binutils", "xz
 """Programs that a build runs, with their packages."""
 
 _SECONDS = 2 * 3600
-"""Far beyond the slowest build seen: 16 minutes of a core, on two cores that five others used."""
+"""Time far beyond the slowest build seen: 16 minutes of a core, on two cores that five others used."""
 
 _TREE_BYTES = 3 * 1024**3
 """Source and objects of a build (measured: 2.0 GB), with the archive."""
 
 
 def kernel() -> Path:
-    """Return the program that is the kernel; build it if the cache has none.
+    """Return the kernel, which is a program; build it if the cache has none.
 
-    A build that was killed goes on at the object at which it was.
+    A killed build continues with the object at which it ended.
 
     Raises:
         UserError: A program or room is missing, the mirror does not have the sources, or the build fails.
-
     """
     program = folder() / "linux"
     if not program.exists():
@@ -92,7 +91,7 @@ def _build() -> None:
 
 
 def _require_machine() -> None:
-    """Refuse a machine that can't build the kernel, with all reasons at once."""
+    """Refuse a machine that cannot build the kernel, with all reasons at once."""
     base = cache_dir()
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = [
@@ -126,7 +125,7 @@ def _unpack_source(building: Path, tree: Path) -> None:
 
 
 def _fetch(work: Path) -> Path:
-    """Fetch the package of the source from the machine's mirror; apt verifies it by Debian's keys."""
+    """Fetch the source package from the machine's mirror; apt verifies it with Debian's keys."""
     source = next((source for source in sources(None, suite=_SUITE) if source.suite == _SUITE), None)
     if source is None:
         raise UserError(f"the machine's apt has no Debian mirror, from which {_PACKAGE} comes. Use a Debian machine")
@@ -144,7 +143,7 @@ def _fetch(work: Path) -> Path:
 def _make(
     tree: Path, packages: Unpacked, target: str, report: Callable[[list[str]], None] = lambda _: None
 ) -> list[str]:
-    """Run make at low priority: a build shares the machine with whatever runs there."""
+    """Run make at low priority, as a build shares the machine with other programs."""
     unpacked = {
         "BISON_PKGDATADIR": str(packages.root / "usr/share/bison"),
         "M4": str(packages.root / "usr/bin/m4"),

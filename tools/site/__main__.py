@@ -30,7 +30,7 @@ def build(folder: Path, sources: Path = paths.ROOT) -> Path:
 
 
 def main() -> None:
-    """Build the site in the folder of the command line, and print its first page."""
+    """Build the site in the folder that the command line names, and print its first page."""
     parser = argparse.ArgumentParser(prog="make site", description=__doc__)
     parser.add_argument("--folder", type=Path, default=paths.ROOT / "site", help="folder of the site (default: site/)")
     with step("Building the documentation (about 20 seconds)"):

@@ -36,7 +36,7 @@ _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what no setting does."""
+    """Connect handlers that no setting can configure."""
     app.connect("source-read", _navigation)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)
@@ -51,7 +51,7 @@ def _navigation(_app: Sphinx, document: str, source: list[str]) -> None:
 
 
 def _docstring(_app: Sphinx, kind: str, _name: str, _described: object, _options: object, lines: list[str]) -> None:
-    """Write code as reStructuredText has it, and sections (Args, Raises) as fields.
+    """Write code in reStructuredText, and sections (Args, Raises) as fields.
 
     Docstrings of attributes have no sections: napoleon would take the text before a colon for a type.
     """
@@ -62,7 +62,7 @@ def _docstring(_app: Sphinx, kind: str, _name: str, _described: object, _options
 
 
 def _signature(_app: Sphinx, _kind: str, _name: str, described: object, *_: object) -> tuple[str, None] | None:
-    """Leave out what no reader gives: arguments of models, which are their attributes, and of a cluster's parts."""
+    """Leave out arguments that no user gives: those of models, which are their attributes, and of a cluster's parts."""
     if not isinstance(described, type):
         return None
     if issubclass(described, BaseModel):

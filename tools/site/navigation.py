@@ -17,7 +17,7 @@ def by_reader(readme: str) -> str:
 
 
 def tree(pages: Sequence[str], *, caption: str = "", glob: bool = False) -> str:
-    """Return the directive that puts pages into the navigation, and shows nothing on the page itself."""
+    """Return the directive that adds pages to the navigation, without showing anything on the page itself."""
     options = [":hidden:", *([f":caption: {caption}"] if caption else []), *([":glob:"] if glob else [])]
     return "\n".join(["", "```{toctree}", *options, "", *pages, "```", ""])
 

@@ -1,1 +1,1 @@
-"""`make soak`: all tests in full numbers, in parts of at most 20 minutes, and a record of which part passed where."""
+"""`make soak`: all tests with full counts, in parts of at most 20 minutes, and a record of passed parts."""

@@ -1,4 +1,4 @@
-"""A part of `make soak`, run by pytest, and recorded if it passes."""
+"""A part of `make soak`, run by pytest and recorded if it passes."""
 
 import json
 import os
@@ -18,11 +18,10 @@ from tools.soak.passes import Pass, Revision
 
 
 def run(part: SoakPart) -> bool:
-    """Run a part with progress, and return whether all of its tests passed. A pass is recorded.
+    """Run a part with progress, and return True if all of its tests passed. A pass is recorded.
 
     Raises:
         UserError: The tree is no checkout of git.
-
     """
     before = passes.revision()
     began = time.monotonic()
@@ -56,7 +55,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def pytest_arguments(lane: Lane, pieces: Sequence[Piece], *, alone: bool = False) -> list[str]:
-    """Return the arguments of pytest for pieces of a lane, which run alone or at the same time, as in `make test`."""
+    """Return the arguments of pytest for pieces of a lane, which run alone or in parallel, as in `make test`."""
     shares = [f"--share={piece.file}={piece.share}/{piece.shares}" for piece in pieces if piece.shares > 1]
     files = dict.fromkeys(piece.file for piece in pieces)
     workers = "auto" if lane.slurm is None else str(WORKERS)
@@ -71,7 +70,7 @@ def environment(part: SoakPart) -> dict[str, str]:
 
 
 def _measured(part: SoakPart) -> dict[str, float] | None:
-    """Run the tests of a part, and return the seconds of its pieces, or None after a failure."""
+    """Run the tests of a part, and return the seconds of its pieces; None after a failure."""
     measured: dict[str, float] = {}
     if part.lane.slurm and _ended([sys.executable, "-m", "tests.cluster.fetch"], environment(part)):
         return None
@@ -89,7 +88,7 @@ def _measured(part: SoakPart) -> dict[str, float] | None:
 
 
 def _ended(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Run a command to its end and return its exit code. After Ctrl-C, which it gets too, it has time to clean up."""
+    """Run a command to its end and return its exit code. After Ctrl-C, which it also gets, it has time to clean up."""
     with subprocess.Popen(command, cwd=paths.ROOT, env={**os.environ, **variables}) as process:
         try:
             return process.wait()

@@ -1,4 +1,4 @@
-"""The division of all tests into parts, from a table of seconds by file. The same tree and table give the same parts.
+"""Division of all tests into parts, from a table of seconds by file. The same tree and table give the same parts.
 
 A part has tests of one lane: those that run with the same settings. A file that takes longer than others is split into
 shares, so that parts can be of equal length.
@@ -16,16 +16,16 @@ from tools.console import UserError
 from tools.images import DEFAULT_SLURM, SUITES
 
 TABLE = Path(__file__).with_name("seconds.json")
-"""Seconds of files in full numbers, where they differ from the default of their lane. `seconds.py` writes it."""
+"""Seconds of files with full counts, if they differ from their lane's default. `seconds.py` writes it."""
 
 LONGEST_PART_SECONDS = 17 * 60
-"""Of any part, by the table. The rest of 20 minutes is for a cold start: test images and charts, once a machine."""
+"""Time limit of a part, by the table. The rest of 20 minutes is for a cold start: test images and charts."""
 
 LONGEST_PIECE_SECONDS = 400
-"""A file that takes longer is split: at the end of a part, one worker would wait for the other."""
+"""Time from which a file is split, so that one worker does not wait for the other at the end of a part."""
 
 WORKERS = 2
-"""Files that run at the same time, on a machine of two cores."""
+"""Number of files that run in parallel on a machine with two cores."""
 
 ALONE = "pytest.mark.alone"
 """Mark in files whose tests measure the machine."""
@@ -38,15 +38,15 @@ class Lane:
     name: str
     folders: tuple[str, ...]
     parts: int
-    """Number of parts, so large that no part is longer than `LONGEST_PART_SECONDS` by the table."""
+    """Number of parts, so that none is longer than `LONGEST_PART_SECONDS` by the table."""
     default_seconds: int
-    """Of a file that the table does not have."""
+    """Seconds of a file that is not in the table."""
     slurm: str | None = None
     """Version of Slurm in the lane's clusters; None for tests without one."""
 
     @property
     def start_seconds(self) -> int:
-        """Return the seconds until the first test runs: imports, and the start of the cluster."""
+        """Return the seconds until the first test runs, for imports and the start of the cluster."""
         return 20 if self.slurm is None else 60
 
 
@@ -64,7 +64,7 @@ LANES = (
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of tests, or a share of the tests in it."""
+    """A test file, or a share of its tests."""
 
     file: str
     """Path below the root of the tree."""
@@ -73,11 +73,11 @@ class Piece:
     """Number of this share, from 1 to `shares`."""
     shares: int = 1
     is_alone: bool = False
-    """True if nothing may run at the same time."""
+    """True if nothing else may run at the same time."""
 
     @property
     def label(self) -> str:
-        """Return the file, with the share where it is not all of it: `tests/unit/test_long.py 2/3`."""
+        """Return the file, with its share if it is split: `tests/unit/test_long.py 2/3`."""
         return self.file if self.shares == 1 else f"{self.file} {self.share}/{self.shares}"
 
 
@@ -89,26 +89,26 @@ class SoakPart:
     """Number and total: `3/14`."""
     lane: Lane
     pieces: tuple[Piece, ...]
-    """The longest first."""
+    """Pieces, the longest first."""
 
     @property
     def files(self) -> list[str]:
-        """Return the files, each once, in the order of pieces."""
+        """Return the files without repetitions, in the order of pieces."""
         return [*dict.fromkeys(piece.file for piece in self.pieces)]
 
     @property
     def shared(self) -> tuple[Piece, ...]:
-        """Return the pieces that run at the same time as others of the part."""
+        """Return the pieces that run in parallel with others of the part."""
         return tuple(piece for piece in self.pieces if not piece.is_alone)
 
     @property
     def alone(self) -> tuple[Piece, ...]:
-        """Return the pieces that run one after the other."""
+        """Return the pieces that run one after another."""
         return tuple(piece for piece in self.pieces if piece.is_alone)
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that the part takes by the table."""
+        """Return the seconds that the part takes, by the table."""
         busy = [0.0] * WORKERS
         for piece in self.shared:
             heapq.heapreplace(busy, busy[0] + piece.seconds)
@@ -129,11 +129,10 @@ def all_parts(root: Path = paths.ROOT, table: Mapping[str, float] | None = None)
 
 
 def named(parts: Sequence[SoakPart], name: str) -> SoakPart:
-    """Return the part of a name such as `3/14`.
+    """Return the part with a name such as `3/14`.
 
     Raises:
         UserError: There is none; with another total, the name is of another division.
-
     """
     for part in parts:
         if part.name == name:
@@ -152,7 +151,7 @@ def files_of(lane: Lane, root: Path = paths.ROOT) -> list[str]:
 
 
 def pieces_of(lane: Lane, root: Path, table: Mapping[str, float]) -> list[Piece]:
-    """Return the files of a lane, those that take long in shares of equal length."""
+    """Return the files of a lane, long ones divided into equal shares."""
     pieces = []
     for file in files_of(lane, root):
         seconds = table.get(file, lane.default_seconds)
@@ -163,7 +162,7 @@ def pieces_of(lane: Lane, root: Path, table: Mapping[str, float]) -> list[Piece]
 
 
 def pack(pieces: Iterable[Piece], parts: int) -> list[tuple[Piece, ...]]:
-    """Return the pieces in so many parts of about equal length: the longest first, into the shortest part so far."""
+    """Return the pieces in this many parts of similar length: the longest first, into the shortest part so far."""
 
     def cost(piece: Piece) -> float:
         return piece.seconds * (WORKERS if piece.is_alone else 1)

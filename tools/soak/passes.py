@@ -1,6 +1,6 @@
-"""The record of parts that passed, outside of the tree: a line of JSON a pass, written when its tests have ended.
+"""Record of passed parts, outside the tree: one line of JSON per pass, written when its tests have ended.
 
-A killed part leaves no line, and a line that was cut off by a crash is none.
+A killed part leaves no line, and a line that a crash has cut off does not count.
 """
 
 import json
@@ -20,10 +20,10 @@ class Revision:
 
     commit: str
     changed: bool
-    """True with changes that are not committed, files that git does not know among them."""
+    """True if there are uncommitted changes, including untracked files."""
 
     def __str__(self) -> str:
-        """Return it as a report shows it: `1a2b3c4d5e`, `1a2b3c4d5e+changes`."""
+        """Return the revision as a report shows it: `1a2b3c4d5e`, `1a2b3c4d5e+changes`."""
         return self.commit[:10] + ("+changes" if self.changed else "")
 
 
@@ -35,26 +35,26 @@ class Pass:
     lane: str
     revision: Revision
     ended: str
-    """Time in UTC, in the form of ISO 8601."""
+    """Time in UTC, in ISO 8601."""
     seconds: int
     measured: Mapping[str, float]
-    """Seconds by label of a piece."""
+    """Seconds by the label of a piece."""
 
 
 def file() -> Path:
-    """Return the path of the record. Checkouts of one user share it: a commit is the same in all of them."""
+    """Return the path of the record. A user's checkouts share it, as a commit is the same in all of them."""
     return paths.state_dir() / "soak" / "passes.jsonl"
 
 
 def append(passed: Pass) -> None:
-    """Add a pass to the record, in one write."""
+    """Append a pass to the record, in one write."""
     file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file().open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(passed)) + "\n")
 
 
 def recorded() -> list[Pass]:
-    """Return all passes, the last one last."""
+    """Return all passes, the newest last."""
     found = []
     for line in file().read_text().splitlines() if file().exists() else []:
         try:
@@ -66,7 +66,7 @@ def recorded() -> list[Pass]:
 
 
 def by_piece(pieces: Iterable[Piece], by_file: Mapping[str, float]) -> dict[str, float]:
-    """Return seconds by label of a piece, those of a file divided equally among its shares in one run."""
+    """Return seconds by the label of a piece; a run's seconds for a file are divided equally among its shares."""
     ran: dict[str, list[str]] = {}
     for piece in pieces:
         ran.setdefault(piece.file, []).append(piece.label)
@@ -84,7 +84,7 @@ def revision() -> Revision:
 
 
 def commits_since(commit: str) -> int | None:
-    """Return how many commits of this checkout are not in `commit`; None if the checkout does not have it."""
+    """Return the number of this checkout's commits that `commit` lacks; None if the checkout does not have it."""
     try:
         return int(_git("rev-list", "--count", f"{commit}..HEAD"))
     except UserError:

@@ -1,4 +1,4 @@
-"""Plugin of pytest in a part of `make soak`: runs shares of files, the longest file first, and prints its progress.
+"""pytest plugin for a part of `make soak`: runs shares of files, the longest file first, and prints progress.
 
 `-p tools.soak.pytest_plugin --share tests/unit/test_long.py=2/3` runs the second third of a file's tests.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 _Shares = dict[str, tuple[set[int], int]]
-"""By file: numbers of the shares that run, and how many shares the file has."""
+"""Numbers of the shares to run, and the total number of shares, by file."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out other shares, and begin with the files that stand first on the command line."""
+    """Leave out other shares, and sort files as on the command line."""
     chosen = of_shares([item.nodeid for item in items], shares(config.getoption("share")))
     if left_out := [item for item in items if item.nodeid not in chosen]:
         config.hook.pytest_deselected(items=left_out)
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FileProgress:
-    """Prints each file when its first test begins: which of how many it is, and the time so far."""
+    """Prints every file when its first test begins: its number, and the time so far."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -46,7 +46,7 @@ class FileProgress:
         self._started = time.monotonic()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Print the file of a test that begins, unless another test of it has begun."""
+        """Print the file of a starting test, unless another test of it has started."""
         file = _file(nodeid)
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if file not in self._begun and terminal is not None:
@@ -56,7 +56,7 @@ class FileProgress:
 
 
 def shares(options: Iterable[str]) -> _Shares:
-    """Return the shares that options such as `tests/unit/test_long.py=2/3` name."""
+    """Return the shares in options such as `tests/unit/test_long.py=2/3`."""
     found: _Shares = {}
     for option in options:
         file, _, words = option.rpartition("=")
@@ -66,7 +66,7 @@ def shares(options: Iterable[str]) -> _Shares:
 
 
 def of_shares(nodeids: Sequence[str], chosen: _Shares) -> set[str]:
-    """Return the tests that run: of a file in three shares, the second one has the tests 2, 5, 8 by name."""
+    """Return the tests to run: the second of three shares of a file has the tests 2, 5, 8 by name."""
     by_file: defaultdict[str, list[str]] = defaultdict(list)
     for nodeid in sorted(nodeids):
         by_file[_file(nodeid)].append(nodeid)

@@ -1,4 +1,4 @@
-"""`make soak-report`: prints where and when each part last passed, and files that the table of seconds misjudges."""
+"""`make soak-report`: prints where and when parts last passed, and files for which the table of seconds is wrong."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,20 +11,19 @@ from tools.soak.parts import Piece, SoakPart, all_parts
 from tools.soak.passes import Pass, Revision
 
 _MUCH_SECONDS = 60
-"""A difference counts if it is larger than this and than half of the table's seconds."""
+"""Smallest difference that counts, if it is also more than half of the table's seconds."""
 
 
 def lines(
     parts: Sequence[SoakPart], recorded: Sequence[Pass], now: Revision, commits_since: Callable[[str], int | None]
 ) -> Iterator[str]:
-    """Yield the report: a line a part, then the parts that have no pass at the present commit, by the reason.
+    """Yield the report: one line per part, then the parts without a pass at the present commit, by reason.
 
     Args:
         parts: All parts.
         recorded: Passes, the last one last.
         now: State of the tree.
         commits_since: Returns the number of commits since one, None for one that the checkout does not have.
-
     """
     yield f"The tree is at {now}."
     never, changed, older = [], [], []
@@ -54,13 +53,13 @@ def lines(
 
 
 def last_pass(part: SoakPart, recorded: Iterable[Pass]) -> Pass | None:
-    """Return the last pass of a part, one with uncommitted changes only if there is no other."""
+    """Return the last pass of a part. One with uncommitted changes counts only if there is no other."""
     found = [item for item in recorded if (item.part, item.lane) == (part.name, part.lane.name)]
     return next((item for item in reversed(found) if not item.revision.changed), found[-1] if found else None)
 
 
 def differences(pieces: Iterable[Piece], measured: Mapping[str, float]) -> Iterator[str]:
-    """Yield a line for each file whose measured seconds differ much from those of the table."""
+    """Yield a line for every file whose measured seconds differ much from the table's."""
     expected: dict[str, float] = {}
     for piece in pieces:
         expected[piece.file] = piece.seconds * piece.shares

@@ -13,13 +13,13 @@ from tools.soak.passes import Pass
 
 _LABEL = re.compile(r"(?P<file>\S+)(?: (?P<share>\d+)/(?P<shares>\d+))?")
 _NEAR_SECONDS = 5
-"""A file that takes the default of its lane, and so much more or less, needs no row in the table."""
+"""Difference from the lane's default up to which a file needs no row in the table."""
 
 
 def measured(recorded: Iterable[Pass]) -> dict[str, float]:
-    """Return the seconds of whole files by their last passes, the longest where several lanes have a file.
+    """Return the seconds of whole files in their last passes, the longest if several lanes have a file.
 
-    Where shares of a file have not passed, they count as the others.
+    Shares of a file that have not passed count as much as the others.
     """
     last: dict[tuple[str, str], tuple[int, dict[int, float]]] = {}
     for item in recorded:
@@ -37,7 +37,7 @@ def measured(recorded: Iterable[Pass]) -> dict[str, float]:
 
 
 def updated(table: Mapping[str, float], found: Mapping[str, float]) -> dict[str, int]:
-    """Return a table with what was measured, without files that are gone or take about the default of their lane."""
+    """Return a table updated with measured seconds, without files that are gone or close to their lane's default."""
     rows = {}
     for lane in LANES:
         for file in files_of(lane):
@@ -48,7 +48,7 @@ def updated(table: Mapping[str, float], found: Mapping[str, float]) -> dict[str,
 
 
 def too_long(parts: Sequence[SoakPart]) -> list[str]:
-    """Return a message for each part that takes longer than a part may, by the table."""
+    """Return a message for every part that takes longer than allowed, by the table."""
     return [
         f"Part {part.name} takes {part.seconds:.0f} s by the table, allowed are {LONGEST_PART_SECONDS} s. Raise the "
         f'number of parts of the lane "{part.lane.name}" in tools/soak/parts.py, or split its longest test.'

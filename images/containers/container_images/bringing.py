@@ -1,4 +1,4 @@
-"""Bringing an image by skopeo, and unpacking it by umoci, as an ordinary user."""
+"""Run the command line, and make one bundle."""
 
 import hashlib
 import json
@@ -110,7 +110,7 @@ class ImageBringer:
         self._say(text)
 
     def _pinned(self, digest: str) -> str:
-        """Return the image by its digest: what has been looked up is what is brought."""
+        """Return the image with its digest, so that what was looked up is what is pulled."""
         if self._image.registry is None:
             return self._image.skopeo
         return f"{self._image.repository}@{digest}"
@@ -129,7 +129,7 @@ class ImageBringer:
 
 
 def keep_whole_blobs(layout: Path) -> None:
-    """Remove all from an OCI layout but blobs that have their digest: skopeo takes blobs that are there by their name.
+    """Remove everything from an OCI layout except blobs that match their digest, as skopeo trusts a blob by its name.
 
     A node that goes down in the middle may leave files of the right size without their content.
     """
@@ -144,7 +144,7 @@ def keep_whole_blobs(layout: Path) -> None:
 
 
 def size_of_layers(manifest: bytes) -> int:
-    """Return the bytes of all layers, or 0 if the manifest does not say: if it is odd, skopeo tells the user."""
+    """Return the bytes of all layers, or 0 if the manifest does not state them. skopeo reports a malformed manifest."""
     try:
         total = sum(int(layer["size"]) for layer in json.loads(manifest)["layers"])
     except ODD:

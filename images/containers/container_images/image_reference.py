@@ -19,7 +19,7 @@ FORMS = (
 )
 
 SQUASHFS = "squashfs:"
-"""Start of the name of an image in a file of squashfs, which skopeo does not know."""
+"""Prefix of the name of an image in a squashfs file. skopeo does not know it."""
 
 _SQUASHFS_MAGIC = b"hsqs"
 
@@ -28,16 +28,16 @@ DOCKER_HUB = "docker.io"
 
 
 class ImageError(Exception):
-    """An image that cannot be had, in words for the user."""
+    """An image that cannot be brought. The message is for the user."""
 
 
 class RegistryUnreachableError(ImageError):
-    """A registry that gives no answer now, by the network or by a fault of its own."""
+    """A registry that does not answer now, because of the network or a fault of its own."""
 
 
 @dataclass(frozen=True)
 class ImageReference:
-    """An image, and from where it comes.
+    """An image, and where it comes from.
 
     Attributes:
         skopeo: Its name for skopeo, or `SQUASHFS` and a path.
@@ -45,7 +45,6 @@ class ImageReference:
         user: The user whose password the registry wants; None for any.
         version: A text that changes with a file; empty for a registry.
         tag: A tag in front of a digest, which the name for skopeo has not; None for any other image.
-
     """
 
     skopeo: str
@@ -61,7 +60,7 @@ class ImageReference:
 
     @property
     def full_name(self) -> str:
-        """The name of an image of a registry, by which all forms of it are one: with Docker Hub's `library`."""
+        """Name of an image with its registry, the same for all spellings: Docker Hub's has `library`."""
         name = self.skopeo.removeprefix("docker://")
         if self.registry == DOCKER_HUB and name.count("/") == 1:
             return name.replace("/", "/library/")
@@ -69,7 +68,7 @@ class ImageReference:
 
     @property
     def full_names(self) -> list[str]:
-        """The full name, and after it the one with the tag if there are a tag and a digest."""
+        """The full name, followed by the name with the tag alone if the image has both a tag and a digest."""
         by_tag = [f"{self.full_name.partition('@')[0]}:{self.tag}"] if self.tag else []
         return [self.full_name, *by_tag]
 
@@ -110,7 +109,7 @@ def _in_registry(rest: str, text: str) -> ImageReference:
 
 
 def version_of(status: os.stat_result) -> str:
-    """Return a text that changes with a file."""
+    """Return a text that changes when the file changes."""
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from container_images.image_reference import ImageError
 
 ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
-"""Errors of JSON that is another thing than what was asked for."""
+"""Errors of reading JSON that has an unexpected form."""
 
 _MAX_BYTES = 256 * 1024
 """Size at which the plugin refuses a file of settings (`spank-plugin/image_settings.c`)."""
@@ -47,7 +47,7 @@ def write_settings(folder: Path, settings: GivenSettings) -> None:
 
 
 def settings_of_folder(folder: Path) -> GivenSettings:
-    """Return the settings that `write_settings` has written; former versions of it have written no entry point."""
+    """Return the settings that `write_settings` wrote. Earlier versions of it wrote no entry point."""
     variables, entry_point = (
         tuple(text for text in os.fsdecode(path.read_bytes()).split("\0") if text) if path.exists() else ()
         for path in (folder / "environment", folder / "entrypoint")
@@ -80,7 +80,7 @@ def settings_of_layout(layout: Path) -> GivenSettings:
 
 
 def settings_of_tree(root: Path) -> GivenSettings:
-    """Return the settings that `enroot import` has written into a tree; of another tree, the variables alone.
+    """Return the settings that `enroot import` wrote into a tree. A tree from another program has variables only.
 
     These are `/etc/environment`, without quotes around values, and `/etc/rc`, as far as its lines have enroot's form.
     """
@@ -115,7 +115,7 @@ def write_for_enroot(folder: Path, settings: GivenSettings) -> None:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a command of a shell, or none if they need a shell."""
+    """Return the words of a shell command, or none if it needs a shell."""
     try:
         return () if "$" in text else tuple(shlex.split(text))
     except ValueError:
@@ -123,7 +123,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _text(root: Path, name: str) -> str:
-    """Return the text of a file in `/etc` of a tree, or nothing: what an image links to is no file of the image."""
+    """Return the text of a file in `/etc` of a tree, or an empty text. Links are not followed."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         folder = os.open(root / "etc", flags | os.O_DIRECTORY)

@@ -31,7 +31,7 @@ STORE = ".local/share/soperator/containers"
 """The store's place in a home."""
 
 _RECORD_SECONDS = 30 * 86_400
-"""Age at which a job's record goes."""
+"""Age at which a job's record is removed."""
 
 
 class ImageStore:
@@ -60,7 +60,7 @@ class ImageStore:
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
-        """Return the digest of an image for all nodes of a job: a tag that moves meanwhile gives them no two images.
+        """Return the digest of an image for all nodes of a job: a tag that moves cannot give them two images.
 
         While the registry gives no answer, this is the digest that was found last, if that image is in the store.
 
@@ -68,7 +68,6 @@ class ImageStore:
             job: Name of the job, for a file, that no other job has.
             image: Text that stands for the image: for a file that is written anew, another one.
             find: Returns the digest.
-
         """
         image_name = hashlib.sha256(os.fsencode(image)).hexdigest()[:16]
         name = f"{job}-{image_name}"
@@ -97,7 +96,7 @@ class ImageStore:
         return self._use(self._ready(digest).name)
 
     def use_named(self, name: str) -> int:
-        """Return a descriptor that does the same for a named container, and for one that is not there yet."""
+        """Return a descriptor that does the same for a named container, including one that does not exist yet."""
         return self._use(_named(name))
 
     def is_named_in_use(self, name: str) -> bool:
@@ -136,11 +135,10 @@ class ImageStore:
         return ready
 
     def make_room(self, wanted: int) -> None:
-        """Remove images that no task uses until so many bytes fit.
+        """Remove images that no task uses until the given number of bytes fits.
 
         Raises:
             ImageError: They do not fit.
-
         """
         make_room(self._folder, self._limits, wanted, self._say)
 

@@ -26,7 +26,7 @@ def main(
     settings: Path = SETTINGS,
     published: Path = PUBLISHED,
 ) -> int:
-    """Bring the image for the job, and print progress. Return the exit code: 1 after words of a failure.
+    """Bring the image for the job, and print progress. Return the exit code: 1 after a message about the failure.
 
     With a name, this is the image of a named container; then the image may be empty.
     """
@@ -47,7 +47,7 @@ def _say(text: str) -> None:
 
 
 def _unique(job: str, environment: Mapping[str, str]) -> str:
-    """Return a name of the job that no other has: another cluster, or one with a new state, gives its number again."""
+    """Return a name of the job that no other job has: another cluster, or one with a new state, reuses job numbers."""
     marks = " ".join(environment.get(name, "") for name in ("SLURM_CLUSTER_NAME", "SLURM_JOB_START_TIME"))
     return f"{job}-{hashlib.sha256(os.fsencode(marks)).hexdigest()[:8]}"
 
@@ -139,7 +139,7 @@ def _check_source(container: Path, settings: ImportSettings) -> None:
 
 
 def _leave_to_step(lock: int) -> None:
-    """Send a lock to the standard input, if that is slurmstepd's socket: in it the lock is held until the step ends."""
+    """Send a lock to standard input if that is slurmstepd's socket, so that slurmstepd holds it until the step ends."""
     if stat.S_ISSOCK(os.fstat(_STDIN).st_mode):
         with socket.socket(fileno=os.dup(_STDIN)) as step:
             socket.send_fds(step, [b"lock"], [lock])

@@ -1,4 +1,4 @@
-"""The command `list-images`: the images for everybody and the sizes of users' stores, as one JSON object, for root.
+"""The command `list-images`: shared images and the sizes of users' stores, as one JSON object, for root.
 
 Files of a store are its user's, who may have put anything there: no link is followed, and nothing is waited for.
 """
@@ -30,7 +30,7 @@ def main(published: Path = PUBLISHED, homes: Path = _HOMES) -> int:
 
 
 def _published(store: Path) -> Iterator[dict[str, Any]]:
-    """Yield the published images, and those whose files wait for the end of a task, without a name."""
+    """Yield the published images, and without a name those whose files are kept until a task ends."""
     names, former = read_names(store), read_former(store)
     for folder in _names_in(store / "images"):
         try:
@@ -83,7 +83,7 @@ def _sizes_below(home: Path, place: Path) -> list[int | None]:
 
 @contextmanager
 def _opened(start: Path, place: Path) -> Iterator[int]:
-    """Open the folder of a place below the start. A link in the place is an error: root would follow it anywhere."""
+    """Open a folder below the start. A link in its path is an error: root would follow it anywhere."""
     flags = os.O_RDONLY | os.O_DIRECTORY
     folder = os.open(start, flags)
     try:
@@ -108,7 +108,7 @@ def _size(start: Path, place: Path) -> int | None:
 
 
 def _in_use(mark: Path) -> bool | None:
-    """Return True if a task of any node runs in an image; None if the file system does not say."""
+    """Return True if a task of any node runs in an image, or None if the file system does not say."""
     try:
         with mark.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ from container_images.store_cleaning import size_of
 
 _MIB = 1024 * 1024
 _MAKER = "made_by"
-"""File in a container's folder with the step that has made it: all nodes of the step start it as new."""
+"""File in a container's folder with the step that made it: all nodes of that step start it as new."""
 
 
 class NamedContainers:

@@ -1,4 +1,4 @@
-"""Programs that bring images: they run as the user, show how far they are, and die with this process."""
+"""Programs that bring images: they run as the user, report their progress, and end with this process."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ USER_HINTS = {
     _UNKNOWN: "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
     "(containers.registries) know the registry's authority.",
 }
-"""Next steps of a user for words of a failed program, in the order in which they count."""
+"""Next steps for a user, by text in a failed program's output. The first match counts."""
 
 ADMIN_HINTS = {
     _REFUSED: "Is the name right, and are credentials for the registry in the Secret "
@@ -104,7 +104,7 @@ def _failure(program: str, errors: str, hints: Mapping[str, str]) -> ImageError:
 
 
 def in_words(program: str, errors: str, hints: Mapping[str, str] = USER_HINTS) -> str:
-    """Return the last line of a program's errors without its log's marks, and what to do next."""
+    """Return the last line of a program's errors without log marks, and the next step."""
     lines = [line for line in errors.splitlines() if line.strip()] or ["it said nothing"]
     last = re.sub(r'^(FATA\[\d+\]\s*|time="[^"]*" level=\w+ msg=)', "", lines[-1]).strip().strip('"')
     hint = next((words for pattern, words in hints.items() if re.search(pattern, last, re.IGNORECASE)), "")

@@ -27,7 +27,7 @@ _OPEN_FOLDERS = ("", "images", "uses")
 
 _GIB = 1024**3
 _RESERVE_BYTES, _RESERVE_DIVISOR = 10 * _GIB, 50
-"""Room of the volume that no image takes, because all homes are on it: 10 GiB, or a fiftieth of a small volume."""
+"""Space on the volume that images never use, because the homes are on it: 10 GiB, or a fiftieth of a small volume."""
 
 
 def main(
@@ -36,7 +36,7 @@ def main(
     settings_file: Path = SETTINGS,
     folder: Path = PUBLISHED,
 ) -> int:
-    """Fill the store, and print progress. Return the exit code: 1 after words about every image that is missing."""
+    """Fill the store, and print progress. Return the exit code: 1 after a message about every image that is missing."""
     os.umask(0o022)
     try:
         settings = read_settings(settings_file)

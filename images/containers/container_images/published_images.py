@@ -25,7 +25,7 @@ PUBLISHED = Path("/var/lib/soperator/images")
 """Place of the store in the jail, for jobs, and in the pod that fills it (`soperator_pulumi/render/layout.py`)."""
 
 FORMER_SECONDS = 7 * 86_400
-"""Time for which an image stays after its name has moved to another one: jobs that began with it have more steps."""
+"""Time for which an image stays after its name has moved: jobs that began with it may start more steps."""
 
 _TRIES, _PAUSE_SECONDS = 10, 0.1
 _FOLDER, _FILE, _PROGRAM = 0o777, 0o666, 0o111
@@ -86,7 +86,7 @@ class PublishedImages:
 
 
 def _lock(descriptor: int) -> bool:
-    """Take a lock that others may share, unless another process holds it alone for longer than a look takes."""
+    """Take a shared lock, unless another process holds it exclusively for longer than a look takes."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -103,7 +103,7 @@ def read_names(folder: Path) -> dict[str, str]:
 
 
 def read_former(folder: Path) -> dict[str, dict[str, float]]:
-    """Return the former digests of published names, with the time in seconds of the epoch at which the name moved."""
+    """Return the former digests of published names, with the time (seconds since 1970) at which the name moved."""
     return _read(folder / "former.json")
 
 
@@ -116,7 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
-    """Write the digests at once, after those that they replace: a job that starts reads the former file or this one.
+    """Write the digests atomically, the replaced ones first, so that a starting job finds its digest in either file.
 
     A name that is missing has no former digests either. They go after `FORMER_SECONDS`.
     """
@@ -138,7 +138,7 @@ def _write(folder: Path, name: str, content: Mapping[str, object]) -> None:
 
 
 def open_to_all(root: Path) -> None:
-    """Give all users every right on an image's files that its root would have, but none that outlives a start."""
+    """Give all users the rights that root would have on an image's files, except set-user-ID and set-group-ID."""
     _open(root)
     for parent, folders, files in os.walk(root):
         for name in (*folders, *files):

@@ -1,4 +1,4 @@
-"""Passwords of registries, from where Docker, podman and enroot keep those of a user. They are never arguments."""
+"""Passwords of registries, read from the files of Docker, podman and enroot. They are never arguments."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from container_images.image_reference import DOCKER_HUB, ImageError, ImageReference
 
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io", "auth.docker.io", "https://index.docker.io/v1/")
-"""Docker Hub's names: of images, in Docker's file, and in enroot's."""
+"""Names of Docker Hub: in image names, in Docker's file, and in enroot's file."""
 
 
 Login = dict[str, str]
@@ -51,11 +51,10 @@ def find(image: ImageReference, environment: Mapping[str, str], say: Callable[[s
 
 
 def auth_file(logins: Mapping[str | None, Login | None]) -> int:
-    """Return a descriptor of a file in memory, as skopeo reads it and inherits it: nothing stays of it.
+    """Return a descriptor of a file in memory that skopeo inherits, so that no password is stored.
 
     Args:
         logins: Login of every registry that is asked.
-
     """
     descriptor = os.memfd_create("auth.json", 0)
     os.write(descriptor, json.dumps({"auths": {host: login for host, login in logins.items() if login}}).encode())
@@ -63,7 +62,7 @@ def auth_file(logins: Mapping[str | None, Login | None]) -> int:
 
 
 def _names(image: ImageReference) -> list[str]:
-    """Return the keys of a login in files, the one that counts first: podman has logins for parts of a registry."""
+    """Return the keys of a login in files, the most specific first: podman has logins for parts of a registry."""
     parts = image.repository.removeprefix("docker://").split("/")
     longer = ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
     hosts = _HUB_NAMES if image.registry == DOCKER_HUB else (parts[0], f"https://{parts[0]}")
@@ -92,7 +91,7 @@ def _read(path: Path) -> str | None:
 
 
 def _in_json(path: Path, names: Sequence[str]) -> tuple[Login | None, str | None]:
-    """Return the login that a file of Docker or podman has, or else the helper that it names for it."""
+    """Return the login in a Docker or podman file, or else the helper that the file names."""
     if (text := _read(path)) is None:
         return None, None
     try:

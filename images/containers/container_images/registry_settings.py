@@ -1,4 +1,4 @@
-"""The admin's settings of registries in skopeo's words: mirrors, authorities, and who is asked without TLS."""
+"""The admin's settings of registries in skopeo's format: mirrors, authorities, and registries without TLS."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Registry:
 
 
 def in_mirrors(image: ImageReference, registries: Iterable[Registry]) -> list[ImageReference]:
-    """Return an image of a registry as its mirrors have it. A user's name for a password is the registry's alone."""
+    """Return an image's name on each mirror of its registry. Passwords are sent to the registry itself only."""
     return [
         replace(
             image,
@@ -44,11 +44,10 @@ def in_mirrors(image: ImageReference, registries: Iterable[Registry]) -> list[Im
 
 
 def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
-    """Refuse an image of a registry that is none of the allowed ones, which are hosts or parts of them; empty: any.
+    """Refuse an image whose registry is not allowed. Allowed are hosts or parts of them; an empty list allows any.
 
     Raises:
         ImageError: It is none.
-
     """
     name = replace(image, skopeo=image.repository).full_name
     if allowed and image.registry and not any(f"{name}/".startswith(f"{place}/") for place in allowed):
@@ -58,7 +57,7 @@ def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
 
 @contextmanager
 def skopeo_home(registries: Sequence[Registry]) -> Iterator[Path]:
-    """Have a home for skopeo in which are the admin's settings: those in the user's own home do not count."""
+    """Yield a home folder for skopeo with the admin's settings, ignoring settings in the user's own home."""
     with TemporaryDirectory(prefix="skopeo-") as home:
         settings = Path(home, ".config/containers")
         settings.mkdir(parents=True)
@@ -72,7 +71,7 @@ def skopeo_home(registries: Sequence[Registry]) -> Iterator[Path]:
 
 
 def _registries_conf(registries: Sequence[Registry]) -> str:
-    """Return containers-registries.conf(5). Texts of JSON are texts of TOML."""
+    """Return containers-registries.conf(5). A JSON string is also a valid TOML string."""
     insecure = {registry.host for registry in registries if registry.insecure}
     lines = []
     for registry in registries:

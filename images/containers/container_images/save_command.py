@@ -1,4 +1,4 @@
-"""The command `save-image FOLDER PATH`: a container's files become a file of squashfs when its task has ended.
+"""The command `save-image FOLDER PATH`: write a container's files into a squashfs file when its task has ended.
 
 Its standard input is a socket to the task (`spank-plugin/image_save.h`). The command answers `ready`, or why it cannot
 save; then it gets a descriptor of the container's root and one of the task's process, and a byte when the task starts.
@@ -22,16 +22,16 @@ from container_images.store_cleaning import open_to_owner
 _STDIN = 0
 _READY = "ready"
 _ANSWER_BYTES = 299
-"""Bytes that the task reads of an answer."""
+"""Bytes of an answer that the task reads."""
 
 _MEMORY_MIB = 128
-"""Memory of mksquashfs, which else takes a quarter of the machine's. The job's memory is in use."""
+"""Memory of mksquashfs, whose default is a quarter of the machine's. The job's own memory is in use."""
 
 _MIB = 1024 * 1024
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
-    """Save the container, and print progress. Return the exit code: 1 after words of a failure."""
+    """Save the container, and print progress. Return the exit code: 1 after a message about the failure."""
     folder, target = Path(arguments[0]), Path(os.path.realpath(arguments[1]))
     with socket.socket(fileno=os.dup(_STDIN)) as task:
         problem = _problem(folder, target)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
 
 
 def _problem(folder: Path, target: Path) -> str | None:
-    """Return why a file cannot be written, or None: a job of hours may depend on it."""
+    """Return why a file cannot be written, or None. It is checked before the task runs, which may take hours."""
     if os.path.isdir(target):  # noqa: PTH112 - Path.is_dir raises an error if the user does not get there
         return f"{target} is a folder: give the path of a file"
     if _is_kept_by_another(target):
@@ -92,7 +92,7 @@ def _await_end(process: int) -> None:
 
 
 def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str]) -> None:
-    """Write the file next to its place and move it there: a reader finds the former one or the whole new one."""
+    """Write the file next to its place and move it there, so that a reader finds the former file or the new one."""
     began = time.monotonic()
     os.fchdir(tree)
     open_to_owner(Path(), 0o500)
@@ -115,11 +115,10 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
 
 
 def _move(new: Path, target: Path) -> None:
-    """Move a saved container to its place; if what is there by now cannot be replaced, to a folder next to it.
+    """Move a saved container to its place, or to a folder next to it if what is there cannot be replaced.
 
     Raises:
         ImageError: It is in that folder.
-
     """
     try:
         new.replace(target)

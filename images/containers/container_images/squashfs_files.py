@@ -14,22 +14,21 @@ from container_images.store_cleaning import open_to_owner, size_of
 
 _SUPERBLOCK_BYTES = 96
 _QUEUE_MIB = 32
-"""Memory of a queue of unsquashfs, whose default of 256 MiB is more than many jobs have. The job's memory is in use."""
+"""Memory of a queue of unsquashfs. Its default of 256 MiB is more than many jobs have."""
 
 _MIB = 1024 * 1024
 
 _OF_ROOT = re.compile(r"because you're not superuser")
-"""Errors of unsquashfs about devices, which no user can make, and no container needs: it has those of the job."""
+"""Errors of unsquashfs about devices. No user can make them, and a container has those of the job."""
 
 
 class SquashfsBringer:
-    """Brings one image of a file.
+    """Brings one image from a file.
 
     Args:
         image: The image.
         environment: Variables of unsquashfs.
         say: Tells the user how far it is.
-
     """
 
     def __init__(self, image: ImageReference, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
@@ -41,7 +40,7 @@ class SquashfsBringer:
         """Bytes of the file, which is compressed."""
 
     def digest(self) -> str:
-        """Return a digest of the file's place, version and first bytes: its content may take minutes to read."""
+        """Return a digest of the file's path, version and first bytes: reading all of it may take minutes."""
         with self._path.open("rb") as file:
             start = file.read(_SUPERBLOCK_BYTES)
         return (

@@ -17,7 +17,8 @@ _DAY = 86_400
 _BLOCK = 4096
 
 _PART_SECONDS = _DAY
-"""Age at which what a killed process has pulled goes: a next try is expected sooner, and goes on with it."""
+"""Age at which the data that a killed process pulled is removed: a next try is expected sooner, and continues with it.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class _NamedContainer(_StoredImage):
 
 
 def clean(store: Path, limits: StoreLimits, say: Callable[[str], None]) -> None:
-    """Move to the trash what is too old: images that no task uses, and what killed processes have pulled."""
+    """Move to the trash images that no task uses and data that killed processes pulled, if they are too old."""
     now = time.time()
     for part in (store / "parts").iterdir():
         with _closed(store / "locks" / part.name, now - _PART_SECONDS) as closed:
@@ -76,11 +77,10 @@ def clean(store: Path, limits: StoreLimits, say: Callable[[str], None]) -> None:
 
 
 def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str], None]) -> None:
-    """Remove the images whose last start is longest ago, and that no task uses, until another one fits.
+    """Remove the images that no task uses, the least recently started first, until another one fits.
 
     Raises:
         ImageError: It does not fit without the images in use. Nothing is removed.
-
     """
     limit = limits.images_bytes
     if limit is None:
@@ -104,7 +104,7 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
 
 
 def remove_images(store: Path, kept: Container[str], say: Callable[[str], None]) -> None:
-    """Move images to the trash whose folder has none of the names that are kept, and that no task uses."""
+    """Move images to the trash that no task uses and whose folder has none of the kept names."""
     for image in _images(store):
         if image.folder.name not in kept:
             with _closed(store / "uses" / image.folder.name) as closed:
@@ -116,7 +116,7 @@ def remove_images(store: Path, kept: Container[str], say: Callable[[str], None])
 
 
 def remove_parts(store: Path) -> None:
-    """Remove all that is pulled and not unpacked: not by the trash, for which a full volume may have no room."""
+    """Remove everything that was pulled but not unpacked. A full volume may have no space for the trash."""
     for part in (store / "parts").iterdir():
         remove(part)
 
@@ -146,14 +146,13 @@ def size_of(folder: Path) -> int:
 
 
 def open_to_owner(folder: Path, rights: int = 0o700) -> None:
-    """Give the owner rights on a folder and all folders in it, and that to read files, as root of a container has.
+    """Give the owner the rights on a folder and its contents that root has in a container.
 
     That root looks at no modes. Its files are the user's here, for whom modes count.
 
     Args:
         folder: The folder.
         rights: Rights of the owner on folders. Default: all. Modes with these rights stay as they are.
-
     """
     _add_rights(folder, rights)
     for parent, folders, files in os.walk(folder):
@@ -178,7 +177,7 @@ def remove(folder: Path) -> None:
 
 
 def _images(store: Path) -> list[_StoredImage]:
-    """Return the images, the one whose last start is longest ago first."""
+    """Return the images, the least recently started first."""
     found = []
     for folder in (store / "images").iterdir():
         with suppress(FileNotFoundError):  # another process has just removed it
@@ -195,7 +194,7 @@ def _recorded_size(image: Path) -> int:
 
 @contextmanager
 def _closed(path: Path, before: float = float("inf")) -> Iterator[bool]:
-    """Hold a lock that nobody else holds, and say if that is so. Without a file, or with a later time, it is not."""
+    """Hold a lock exclusively, and yield True if that succeeded and the file is not newer than the given time."""
     try:
         lock = path.open("r+")
     except FileNotFoundError:

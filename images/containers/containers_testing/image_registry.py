@@ -31,7 +31,7 @@ def variables_of_programs() -> dict[str, str]:
 
 
 def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]], *, mode: int = 0o644) -> bytes:
-    """Return a layer with files of a mode, or with whatever else a tar can hold."""
+    """Return a layer with files of a mode, or with any other member that a tar can hold."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for member in members:
@@ -45,7 +45,7 @@ def layer(members: Iterable[tarfile.TarInfo | tuple[str, bytes]], *, mode: int =
 
 
 def special(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfile.TarInfo:
-    """Return a member of a layer that is no plain file."""
+    """Return a member of a layer that is not a regular file."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = kind, target, mode
     return info
@@ -114,7 +114,7 @@ class LayoutServer(BaseHTTPRequestHandler):
 
 @contextmanager
 def running(folder: Path, layout: Path, address: str = "127.0.0.1") -> Iterator[tuple[str, list[str]]]:
-    """Give the address of a registry with the image of a layout, and what it has been asked for.
+    """Yield the address of a registry with the image of a layout, and the requests that it gets.
 
     Its authority is `ca.crt` in the folder.
     """

@@ -51,7 +51,7 @@ def served(handler: type[BaseHTTPRequestHandler], folder: Path) -> Iterator[tupl
 
 
 def of_account(folder: Path, port: int, authority: str) -> KubernetesApi:
-    """Return the calls of a pod in the namespace hpc, with the files of its service account in a folder."""
+    """Return the API client of a pod in the namespace hpc, with the files of its service account in a folder."""
     for name, content in {"namespace": "hpc", "token": "first\n", "ca.crt": authority}.items():
         (folder / name).write_text(content)
     address = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)}

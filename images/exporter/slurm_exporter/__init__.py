@@ -1,1 +1,1 @@
-"""Metrics of Slurm: three programs of Slurm are asked in the background, scrapes read the last answers."""
+"""Metrics of Slurm: a background thread asks three programs of Slurm, and scrapes read the last answers."""

@@ -1,4 +1,4 @@
-"""Rounds in the background: each asks Slurm three times, however many scrapes there are."""
+"""Rounds in the background: a round asks Slurm three times, however many scrapes there are."""
 
 import io
 import os
@@ -35,7 +35,7 @@ _FAILURES = (
     *(OSError, subprocess.SubprocessError),
     *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError),
 )
-"""Failures of a call, and of parsing an answer of any form: they cost its source, not the exporter."""
+"""Failures of a call or of parsing its answer. They cost the metrics of one source, and do not end the exporter."""
 
 _ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
@@ -54,7 +54,7 @@ class Source:
     errors: int = 0
 
     def ask(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None]) -> None:
-        """Ask once. A failure, and a field of an unknown form, is reported when it begins."""
+        """Ask once. A failure or a field of an unknown form is reported only when it first appears."""
         command, parse = SOURCES[self.name]
         began = time.monotonic()
         was_well, before = bool(self.samples) or not self.errors, self.unread.counts
@@ -81,11 +81,11 @@ class Collector:
     events: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(event_posts.OUTCOMES, 0))
     """Events of Kubernetes by their outcome."""
     conditions: NodeConditions | None = None
-    """Conditions of Kubernetes' nodes. None without them."""
+    """Conditions of Kubernetes nodes; None if the cluster writes none."""
     reports: VolumeReading | None = None
-    """Results of long checks. None where the cluster has none."""
+    """Results of long checks; None if the cluster has none."""
     images: VolumeReading | None = None
-    """Images for everybody. None where the cluster has none."""
+    """Shared images; None if the cluster has none."""
 
     def round(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None] = print) -> None:
         """Ask Slurm for everything once."""
@@ -93,7 +93,7 @@ class Collector:
             source.ask(run, report)
 
     def samples_of(self, name: str) -> Samples:
-        """Return the metrics of one source in the last round; none where it gave no answer."""
+        """Return the metrics of one source in the last round; none if it gave no answer."""
         return next(source.samples for source in self.sources if source.name == name)
 
     def nodes(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""The program: rounds in the background, and the last one over HTTP."""
+"""The program: asks Slurm in background rounds, and serves the last one over HTTP."""
 
 import argparse
 import os
@@ -35,7 +35,7 @@ class Page:
 
 
 def text_of(collector: Collector) -> bytes:
-    """Return the metrics in Prometheus' format, written family by family, as all at once take twice the room."""
+    """Return the metrics in Prometheus' format, family by family: all at once would take twice the memory."""
     return b"".join(generate_latest(Family(metric)) for metric in collector.collect())
 
 
@@ -51,7 +51,7 @@ class Family:
 
 
 class _DualStackServer(ThreadingHTTPServer):
-    """A server at the pod's IPv4 and IPv6 addresses; a kernel without IPv6 has the former alone."""
+    """A server at the pod's IPv4 and IPv6 addresses, or at IPv4 only if the kernel has no IPv6."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 
@@ -80,7 +80,7 @@ def serve(page: Page, port: int) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Log no scrape."""
+            """Log no requests."""
 
     return _DualStackServer(("", port), Handler)
 

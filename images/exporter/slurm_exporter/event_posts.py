@@ -1,4 +1,4 @@
-"""Events are sent to Kubernetes in a thread of their own: no round waits for it."""
+"""Events that a thread of their own sends to Kubernetes, so that no round waits."""
 
 import threading
 from collections import Counter
@@ -11,17 +11,17 @@ from slurm_exporter.health_events import HealthEvent
 from slurm_exporter.kubernetes_api import ERRORS, KubernetesApi
 
 CREATED, FAILED, DROPPED = OUTCOMES = ("created", "failed", "dropped")
-"""Ends of an event: there, not there after all attempts, or more than the queue has room for."""
+"""Outcomes of an event: created, failed after all attempts, or dropped because the queue was full."""
 
 _QUEUE = 2000
-"""Events that wait: all nodes of a large cluster at once, some 1 MB."""
+"""Length of the queue: events of all nodes of a large cluster at once, about 1 MB."""
 
 _ATTEMPTS_AFTER_SECONDS = (0, 5, 30)
 _THERE = {HTTPStatus.CREATED, HTTPStatus.CONFLICT}
-"""Statuses of an event that is there: sent now, or in an attempt or by an exporter before."""
+"""Statuses that mean that the event exists: created now, or earlier by this or a previous exporter."""
 
 _PASSING = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.UNAUTHORIZED}
-"""Refusals that another attempt may pass: a token is replaced while it is read."""
+"""Refusals that a retry may overcome: the token may be replaced while it is read."""
 
 
 class EventPosts:
@@ -38,7 +38,7 @@ class EventPosts:
         threading.Thread(target=self._run, daemon=True).start()
 
     def add(self, events: Iterable[HealthEvent]) -> None:
-        """Queue events. Beyond the bound they are counted and dropped."""
+        """Add events to the queue. Events beyond its length are counted and dropped."""
         for event in events:
             try:
                 self._waiting.put_nowait(event)
@@ -50,7 +50,7 @@ class EventPosts:
             self.send(self._waiting.get())
 
     def send(self, event: HealthEvent, after_seconds: Iterable[float] = _ATTEMPTS_AFTER_SECONDS) -> None:
-        """Send an event, in several attempts, and count its end."""
+        """Send an event, in several attempts, and count its outcome."""
         problem = ""
         for seconds in after_seconds:
             self._ended.wait(seconds)
@@ -70,7 +70,7 @@ class EventPosts:
 
 
 def poster(api: KubernetesApi) -> Callable[[HealthEvent], int]:
-    """Return the function that sends one event to the Kubernetes of the pod, and returns the status of the answer."""
+    """Return a function that sends one event to the pod's own Kubernetes, and returns the status of the answer."""
 
     def post(event: HealthEvent) -> int:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Events of Kubernetes for drains by health checks: which ones a round of the exporter calls for."""
+"""Kubernetes events for drains by health checks: those that follow from a round of the exporter."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ DRAINED, UNDRAINED = "SlurmHealthDrain", "SlurmHealthUndrain"
 _DRAINS = "slurm_node_drain_since_seconds"
 _NODES = "slurm_node_info"
 _MESSAGE_LIMIT = 1024
-"""Characters of an event's message that Kubernetes takes."""
+"""Length of an event's message in characters that Kubernetes accepts."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class HealthEvent:
 
     @property
     def name(self) -> str:
-        """Name of the object, the same for the same drain: an exporter that has restarted makes no second event."""
+        """Name of the object, the same for the same drain, so that a restarted exporter makes no second event."""
         drain = self.drain
         digest = hashlib.sha256(f"{drain.check}\0{drain.since}\0{self.over}".encode()).hexdigest()[:16]
         return f"{drain.node}.{digest}"
@@ -66,7 +66,7 @@ class HealthWatch:
         self._drains: dict[str, HealthDrain] = {}
 
     def changes(self, nodes: Samples) -> list[HealthEvent]:
-        """Return the events of a round. A round without an answer has none, and a node that has left has none."""
+        """Return the events of a round. A round without an answer, or a node that has left, has none."""
         if _NODES not in nodes:
             return []
         present = {labels[0] for labels, _ in nodes[_NODES]}

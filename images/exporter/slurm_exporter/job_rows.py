@@ -30,7 +30,7 @@ _WIDTHS = {
 }
 
 _BEFORE_NAME = sum(_WIDTHS.values()) - _WIDTHS["Name"]
-"""Width of all columns before the name. A shorter line is the rest of a name with line ends in it."""
+"""Width of all columns before the name. A shorter line continues a name that contains line breaks."""
 
 COMMAND = (
     *("squeue", "--noheader", "--all", "--states=all"),
@@ -53,7 +53,7 @@ _ARRAY = re.compile(r"\[([^\]%]*)")
 
 @dataclass(frozen=True)
 class JobRow:
-    """A job, or the pending tasks of an array that no line of their own has yet."""
+    """A job, or the pending tasks of an array that have no line of their own yet."""
 
     job_id: str
     name: str
@@ -63,13 +63,13 @@ class JobRow:
     state: str
     """Base state, such as RUNNING."""
     reason: str
-    """Reason of a pending job. Empty for others."""
+    """Reason of a pending job; empty for other jobs."""
     tasks: int
-    """Tasks of an array for which the line stands. 1 without an array."""
+    """Number of an array's tasks that the line stands for; 1 without an array."""
     submit_time: int | None
     start_time: int | None
     end_time: int | None
-    """Time at which the job is over, or reaches its limit."""
+    """Time at which the job ended, or reaches its time limit."""
     cpus: int
     gpus: int
     memory_bytes: int
@@ -82,14 +82,15 @@ class JobRow:
 
     @property
     def is_held(self) -> bool:
-        """Return True where somebody must release the job before it starts."""
+        """Return True if someone must release the job before it can start."""
         return self.reason in {"JobHeldUser", "JobHeldAdmin"}
 
 
 def parse(lines: Iterable[bytes], unread: Unread) -> Iterator[JobRow]:
     """Yield the jobs of the program's output.
 
-    Without accounting an account may be any text, with line ends as well: its line is no job, and stops no others.
+    Without accounting, an account may contain any text, even line breaks. Such a line is skipped, and other jobs are
+    kept.
     """
     for line in lines:
         row = _row(line.rstrip(b"\n"), unread)
@@ -133,7 +134,7 @@ def _row(line: bytes, unread: Unread) -> JobRow | None:
 
 
 def _nodes(hosts: str) -> tuple[str, ...]:
-    """Return the names of a list. One that was cut off, or is of another form, has no names to trust."""
+    """Return the node names of a list, or none if squeue cut it off or its form is unknown."""
     if hosts == "(null)" or len(hosts) >= _WIDTHS["NodeList"]:
         return ()
     try:

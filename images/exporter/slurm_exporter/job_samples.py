@@ -28,7 +28,7 @@ MOST_ACCOUNTS = 1_000
 """Accounts with series of their own: without slurmdbd, users make them up."""
 
 _OTHERS = "(others)"
-"""Account of all further jobs. The parenthesis is in no name that slurmdbd takes."""
+"""Account that stands for all other jobs. slurmdbd accepts no name with a parenthesis."""
 
 _OF_ACCOUNTS = "slurm_account_jobs"
 _LEFT_OUT = "slurm_exporter_jobs_left_out"
@@ -36,7 +36,7 @@ _OLDEST = "slurm_jobs_oldest_pending_submit_time_seconds"
 
 
 def of_jobs(rows: Iterable[JobRow]) -> Samples:
-    """Return the metrics of the jobs. Counts have all jobs, and at most `MOST_JOBS` have series of their own."""
+    """Return the metrics of the jobs. Counts cover all jobs; at most `MOST_JOBS` have series of their own."""
     sums = Sums()
     oldest: dict[str, int] = {}
     for name in ("", *(f"_{state}" for state in JOB_STATES), "_cpus_alloc", "_gpus_alloc"):
@@ -64,7 +64,7 @@ def _counted(rows: Iterable[JobRow], sums: Sums, oldest: dict[str, int]) -> Iter
 
 
 def _ranked(rows: Iterable[JobRow]) -> Iterator[tuple[bool, int, int, JobRow]]:
-    """Yield jobs by rank: those that run, then the first that waits of each user, then the second, and so on."""
+    """Yield jobs by rank: running ones, then the first waiting one of every user, then the second ones, and so on."""
     jobs_of: Counter[str] = Counter()
     for number, row in enumerate(rows):
         jobs_of[row.user] += 1
@@ -72,7 +72,7 @@ def _ranked(rows: Iterable[JobRow]) -> Iterator[tuple[bool, int, int, JobRow]]:
 
 
 def _folded(values: Sequence[tuple[tuple[str, ...], float]]) -> list[tuple[tuple[str, ...], float]]:
-    """Return the values of the accounts with the largest ones, and the sum of all others."""
+    """Return the values of the largest accounts, and the sum of all others."""
     largest = sorted(values, key=lambda value: -value[1])
     others = sum(value for _, value in largest[MOST_ACCOUNTS:])
     return [*largest[:MOST_ACCOUNTS], *([((_OTHERS,), others)] if len(largest) > MOST_ACCOUNTS else [])]

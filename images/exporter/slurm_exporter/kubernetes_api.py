@@ -1,4 +1,4 @@
-"""Calls of the Kubernetes that the pod runs in, with the token of its service account."""
+"""Calls to the pod's own Kubernetes, with the token of its service account."""
 
 import json
 import ssl
@@ -13,7 +13,7 @@ SECONDS = 10
 """Time of one call."""
 
 ERRORS = (OSError, HTTPException, ValueError)
-"""Failures of a call without an answer."""
+"""Errors of a call that got no answer."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Results of the long checks, from the reports that their runs keep on the volume of the homes."""
+"""Results of the long checks, read from the reports on the volume of the homes."""
 
 import json
 from collections.abc import Collection
@@ -26,6 +26,6 @@ def read(folder: Path) -> Samples:
 
 
 def of_present_nodes(results: Samples, nodes: Collection[str]) -> Samples:
-    """Return the results of these nodes: others have left."""
+    """Return the results of these nodes, without those of nodes that have left."""
     kept = {name: [value for value in values if value[0][0] in nodes] for name, values in results.items()}
     return {name: values for name, values in kept.items() if values}

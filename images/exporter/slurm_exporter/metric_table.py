@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A gauge, or a counter where the name ends with `_total`."""
+    """A gauge, or a counter if the name ends with `_total`."""
 
     help: str
     labels: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def _jobs(prefix: str, whose: str, labels: tuple[str, ...], states: tuple[str, .
 _OF_WHOM = ("running", "pending", "hold")
 
 METRICS: dict[str, Metric] = {
-    "slurm_up": Metric("1 where slurmctld answered the last round, 0 where it did not."),
+    "slurm_up": Metric("1 if slurmctld answered the last round, 0 if it did not."),
     "slurm_exporter_last_success_time_seconds": Metric("Time of the last answer, since 1970.", ("source",)),
     "slurm_exporter_call_seconds": Metric("Duration of the last call of Slurm.", ("source",)),
     "slurm_exporter_errors_total": Metric("Calls of Slurm that failed or took too long.", ("source",)),
@@ -88,7 +88,7 @@ METRICS: dict[str, Metric] = {
     **{f"slurm_nodes_{state}": Metric(f"Nodes {meaning}.") for state, meaning in _STATES.items()},
     "slurm_node_info": Metric("1 for each node, with its node set.", ("node", "node_set")),
     "slurm_node_state": Metric("1 for each node, with its base state.", ("node", "state")),
-    "slurm_node_unavailable": Metric("1 where the node takes no job: drained, down, failing or silent.", ("node",)),
+    "slurm_node_unavailable": Metric("1 if the node takes no job: drained, down, failing or silent.", ("node",)),
     "slurm_node_drain_since_seconds": Metric(
         "Time since 1970 at which a drained or draining node got its reason. `source` is health, hook, deployment or "
         "admin; `operation` is a deployment's (scale-down, rolling-update, pod-stop, and so on) or the name of a hook "
@@ -102,17 +102,17 @@ METRICS: dict[str, Metric] = {
     "slurm_node_memory_bytes": Metric("Memory of the node that jobs may have.", ("node",)),
     "slurm_node_memory_alloc_bytes": Metric("Memory of the node that jobs have.", ("node",)),
     "slurm_node_memory_free_bytes": Metric("Free memory, as the node's kernel counts it.", ("node",)),
-    "slurm_health_check_failed": Metric("1 where a failed health check drains the node.", ("node", "check")),
+    "slurm_health_check_failed": Metric("1 if a failed health check drains the node.", ("node", "check")),
     "slurm_health_replace_machine": Metric(
-        "1 where the health check that drains the node asks for another machine (`action: drain_and_replace`).",
+        "1 if the health check that drains the node asks for another machine (`action: drain_and_replace`).",
         ("node", "check"),
     ),
     "slurm_health_finding": Metric(
-        "1 where a health check fails that drains nothing (`action: log`); check `round`: its rounds have stopped.",
+        "1 if a health check fails that drains nothing (`action: log`); check `round`: its rounds have stopped.",
         ("node", "check"),
     ),
     "slurm_long_check_passed": Metric(
-        "1 where the node passed its last run of the long check, 0 where it failed.", ("node", "check")
+        "1 if the node passed its last run of the long check, 0 if it failed.", ("node", "check")
     ),
     "slurm_long_check_time_seconds": Metric(
         "Time since 1970 of the node's last result of the long check.", ("node", "check")

@@ -1,4 +1,4 @@
-"""Conditions of Kubernetes' nodes: False while a health check drains a Slurm node there, and none otherwise.
+"""Conditions of Kubernetes nodes: False while a health check drains a Slurm node there; removed otherwise.
 
 Clusters on the same machine do not meet: each has a condition type of its own, with its namespace. The conditions of
 the cluster are compared with its drains round by round, in a thread of their own, and removed when the exporter ends.
@@ -16,7 +16,7 @@ from slurm_exporter.kubernetes_api import ERRORS, ApiAnswer, KubernetesApi
 
 _MERGE = "application/strategic-merge-patch+json"
 _PAGE = 100
-"""Nodes of one answer: an object of a node has some 20 KB."""
+"""Nodes in one answer: the object of a node takes about 20 KB."""
 
 _MESSAGE_LIMIT = 1024
 _ENDING_SECONDS = 20
@@ -44,7 +44,7 @@ def wanted(drains: Iterable[HealthDrain], machine_of: Callable[[str], str]) -> d
 
     Args:
         drains: Drains by health checks.
-        machine_of: Returns the machine of a node's pod; empty where it has none.
+        machine_of: Returns the machine of a node's pod; empty if it has none.
     """
     by_machine: dict[str, list[HealthDrain]] = {}
     for drain in sorted(drains, key=lambda drain: (drain.since, drain.node)):
@@ -67,7 +67,7 @@ class NodeConditions:
         self.errors = 0
         self._api, self._report = api, report
         self._set: dict[str, Shown] | None = None
-        """Conditions that are there; None until Kubernetes has been asked, as an exporter before may have left some."""
+        """Conditions that exist; None before Kubernetes was first asked, as a previous exporter may have left some."""
         self._drains: list[HealthDrain] = []
         self._problem = ""
         self._due, self._ends = threading.Event(), threading.Event()
@@ -83,7 +83,7 @@ class NodeConditions:
         self._thread.start()
 
     def offer(self, drains: Iterable[HealthDrain]) -> None:
-        """Have the thread compare the conditions with the drains of a round."""
+        """Give the thread the drains of a round to compare with the conditions."""
         self._drains = [*drains]
         self._due.set()
 
@@ -100,7 +100,7 @@ class NodeConditions:
             self.settle([] if self._ends.is_set() else self._drains)
 
     def settle(self, drains: Iterable[HealthDrain]) -> None:
-        """Make the conditions those of these drains. A failure is reported when it begins; the next round repeats."""
+        """Make the conditions match these drains. A failure is reported when it begins; the next round tries again."""
         problem = ""
         try:
             if self._set is None:
@@ -115,7 +115,7 @@ class NodeConditions:
         self._problem = problem
 
     def _changes(self, now: dict[str, Shown], goal: dict[str, Shown]) -> Iterator[str]:
-        """Make the conditions those of the goal, and yield refusals: one of a machine holds up no other."""
+        """Make the conditions match the wanted ones, and yield refusals. One refusal does not stop the others."""
         for machine in [*now, *(goal.keys() - now.keys())]:
             shown = goal.get(machine)
             if now.get(machine) == shown:
@@ -136,7 +136,7 @@ class NodeConditions:
         return {"type": self.type, "status": "False", "reason": shown.reason, "message": shown.message, **times}
 
     def _left_behind(self) -> Iterator[tuple[str, Shown]]:
-        """Yield the conditions of an exporter before this one."""
+        """Yield the conditions that a previous exporter left."""
         token = ""
         while True:
             page = self._taken("GET", f"/api/v1/nodes?limit={_PAGE}&continue={quote(token)}").body
@@ -157,7 +157,7 @@ class NodeConditions:
         self._taken("PATCH", path, {"status": {"conditions": [condition]}}, _MERGE)
 
     def _taken(self, verb: str, path: str, *body: Any) -> ApiAnswer:  # noqa: ANN401 - JSON
-        """Return an answer. What is gone has an empty one.
+        """Return an answer, which is empty for an object that no longer exists.
 
         Raises:
             RefusedError: Kubernetes refuses the call.

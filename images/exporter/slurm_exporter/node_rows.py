@@ -16,7 +16,7 @@ _NO_NODES = "No nodes in the system"
 
 
 class UnknownFormError(Exception):
-    """A field, and its value, of an unknown form."""
+    """A field with a value of an unknown form."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class NodeRow:
     memory_bytes: int
     memory_alloc_bytes: int
     memory_free_bytes: int | None
-    """Free memory as the node's kernel counts it. None where slurmd has not reported it."""
+    """Free memory as the node's kernel counts it; None if slurmd has not reported it."""
     gpus: int
     gpus_alloc: int
     partitions: tuple[str, ...]
     reason: str
     reason_time: int
     findings: tuple[str, ...]
-    """Checks that fail and drain nothing, which the node's checks write into `Extra`."""
+    """Checks that fail without draining the node. The node's checks write them into `Extra`."""
 
     @property
     def node_set(self) -> str:
@@ -49,22 +49,22 @@ class NodeRow:
 
     @property
     def drains(self) -> bool:
-        """Return True where the node takes no further job."""
+        """Return True if the node accepts no further job."""
         return "DRAIN" in self.flags
 
     @property
     def is_busy(self) -> bool:
-        """Return True where jobs run on the node, or end on it."""
+        """Return True if jobs run or end on the node."""
         return self.state.upper() in _BUSY or "COMPLETING" in self.flags
 
     @property
     def responds(self) -> bool:
-        """Return True where slurmd answers slurmctld."""
+        """Return True if slurmd answers slurmctld."""
         return "NOT_RESPONDING" not in self.flags
 
     @property
     def is_unavailable(self) -> bool:
-        """Return True where the node takes no job: drained, down, failing, or silent."""
+        """Return True if the node accepts no job: drained, down, failing, or silent."""
         return self.drains or self.state in {"down", "unknown", "error"} or "FAIL" in self.flags or not self.responds
 
     @property
@@ -93,7 +93,7 @@ class NodeRow:
 
 
 def parse(text: str, unread: Unread) -> Iterator[NodeRow]:
-    """Yield the nodes of the program's output. One whose fields are of an unknown form costs no other its place.
+    """Yield the nodes of the program's output. A node with a field of an unknown form is skipped.
 
     Raises:
         ValueError: no node has the form of one.

@@ -1,4 +1,4 @@
-"""Sizes of the images for everybody, from their store on the jail's volume (`container_images/published_images.py`).
+"""Sizes of the shared images, from their store on the jail's volume (`container_images/published_images.py`).
 
 Stores of users are in their homes, closed to all others: this process has no right on them.
 """

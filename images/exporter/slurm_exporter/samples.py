@@ -1,24 +1,24 @@
-"""Values of metrics, before they are written down."""
+"""Values of metrics, before they are written out."""
 
 from collections import Counter, defaultdict
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
-"""By a metric's name: the values of its labels, and its value."""
+"""Values by the metric's name: label values, and the value itself."""
 
 _MOST_DIGITS = 18
-"""Digits of the largest number of Slurm, which has 64 bits."""
+"""Digits of Slurm's largest numbers, which have 64 bits."""
 
 _EXAMPLE = 60
-"""Characters of an unknown value in a log."""
+"""Characters of an unknown value that a log shows."""
 
 
 def printable(text: str) -> str:
-    """Return a text of others without control characters, which would reach the terminals of those who read it."""
+    """Return text from users without control characters, which could change the terminal of a reader."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def whole_number(text: str) -> int | None:
-    """Return a number of digits alone; None for a text of any other form."""
+    """Return the number that a text of digits means; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
@@ -42,7 +42,7 @@ class Sums:
         self._of: dict[str, dict[tuple[str, ...], float]] = defaultdict(lambda: defaultdict(float))
 
     def add(self, name: str, labels: tuple[str, ...] = (), value: float = 1) -> None:
-        """Add to a value, which begins with 0."""
+        """Add to the value for these labels, initially 0."""
         self._of[name][labels] += value
 
     def samples(self) -> Samples:

@@ -28,7 +28,7 @@ _FIELDS = {
 
 
 def parse(text: str, unread: Unread) -> Samples:
-    """Return the metrics in the program's output. A field of an unknown form costs no other its metric.
+    """Return the metrics in the program's output. A field of an unknown form is skipped.
 
     Raises:
         ValueError: no field has a known form.

@@ -7,13 +7,12 @@ from slurm_exporter.samples import Samples
 
 
 class VolumeReading:
-    """The last samples of a volume's files, read in a thread of their own: a volume that hangs holds no round.
+    """The last samples of a volume's files, read in a thread of its own, so that a hanging volume delays no round.
 
     Args:
         name: Name of the files, for the log.
         read: Returns their samples.
         report: Takes a line for the log.
-
     """
 
     def __init__(self, name: str, read: Callable[[], Samples], report: Callable[[str], None]) -> None:
@@ -21,7 +20,7 @@ class VolumeReading:
         self._problem = ""
         self._ended = threading.Event()
         self.samples: Samples = {}
-        """Samples of the last time at which all files could be read."""
+        """Samples of the last successful read of all files."""
 
     def start(self, interval: float) -> None:
         """Start the thread. It ends with the process."""
@@ -32,7 +31,7 @@ class VolumeReading:
             self.take()
 
     def take(self) -> None:
-        """Read the files once. A failure is reported when it begins; the samples stay those from before."""
+        """Read the files once. A failure is reported when it begins, and keeps the previous samples."""
         try:
             self.samples, problem = self._read(), ""
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

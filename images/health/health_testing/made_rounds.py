@@ -1,4 +1,4 @@
-"""A node whose rounds of checks run in a folder, and its slurmctld."""
+"""A node that runs rounds of checks in a folder, and its slurmctld."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MINUTE = 60
 
 @dataclass
 class OneNode:
-    """slurmctld, as far as one node's rounds see it."""
+    """slurmctld as the rounds of one node see it."""
 
     state: str = "IDLE+DYNAMIC_NORM"
     reason: str = ""
@@ -40,7 +40,7 @@ class OneNode:
         self.state, self.reason = "IDLE+DYNAMIC_NORM", "none"
 
     def show(self, node: str, text: str, _seconds: float) -> None:
-        """Show findings with the node."""
+        """Write findings into the node's record."""
         self._called(f"show {node}")
         self.extra = text
 
@@ -51,10 +51,10 @@ class OneNode:
 
 
 class Node:
-    """A node whose programs and files of the kernel are made in a folder."""
+    """A node whose programs and kernel files are in a folder."""
 
     def __init__(self, root: Path, **checks: Mapping[str, object]) -> None:
-        """Make the node with checks, each by its changes of `check`."""
+        """Make the node with these checks, given as changes to `check`."""
         self.root, self.slurm, self.now = root, OneNode(), 1_000_000.0
         self.memory: dict[str, Any] = {}
         self.checks = {name: self.check(**changes) for name, changes in checks.items()}
@@ -86,7 +86,7 @@ class Node:
         return file
 
     def smi(self, output: str = "", script: str = "") -> None:
-        """Put a program in the place of nvidia-smi that prints this for every question, after a script."""
+        """Replace nvidia-smi with a program that runs a script and prints this for every query."""
         self.write("answer", output)
         program = self.write("usr/bin/nvidia-smi", f"#!/bin/sh\n{script}\ncat {self.root}/answer\n")
         program.chmod(0o755)
@@ -121,7 +121,7 @@ class Node:
 
 
 def adapter(node: Node, number: int, **files: str) -> None:
-    """Make an adapter with one active port, but for these files of the port."""
+    """Make an adapter with one active port. `files` replaces some of the port's files."""
     port = f"sys/class/infiniband/mlx5_{number}/ports/1"
     values = {
         "state": "4: ACTIVE",

@@ -1,4 +1,4 @@
-"""A slurmctld of a few nodes for runs of long checks: the truth is each node's speed, and jobs end as it says."""
+"""A slurmctld with a few nodes, for runs of long checks. Jobs end as the speed of every node says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ from node_health.state_machine import NodeState
 
 @dataclass
 class MadeNode:
-    """A node."""
+    """A node with the speed that its jobs measure."""
 
     name: str
     speed: float = 10.0
     state: str = "IDLE+DYNAMIC_NORM"
     reason: str = ""
     busy: bool = False
-    """A user's job has it, in addition to what its state shows: jobs of checks wait."""
+    """A user's job holds the node, whatever its state shows: jobs of checks wait."""
     hangs: bool = False
     crashes: int = 0
-    """Jobs on the node whose program crashes, from the next one on."""
+    """Number of next jobs on the node whose program crashes."""
     suspends: bool = False
-    """Another job suspends each job for a while."""
+    """Another job suspends every job for a while."""
     node_set: str = "cpu"
     partitions: tuple[str, ...] = ("main",)
     reservation: str = ""
@@ -30,7 +30,7 @@ class MadeNode:
 
     @property
     def drained(self) -> bool:
-        """Return True where no job starts."""
+        """Return True if no job starts."""
         return "DRAIN" in self.state
 
 
@@ -45,12 +45,12 @@ class MadeSlurm(SlurmCalls):
     states: dict[int, str] = field(default_factory=dict)
     reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     lately_reserved: set[str] = field(default_factory=set)
-    """Nodes that still show a reservation which is gone, as slurmctld does until its next look."""
+    """Nodes that still show a deleted reservation, as slurmctld does until its next scheduling cycle."""
     default_partition: str = "main"
     fails_at: str = ""
     """Call at which the run is killed."""
     open_unverified: list[str] = field(default_factory=list)
-    """Nodes that users' jobs could have entered at any call while neither drained nor reserved, of those watched."""
+    """Nodes that users' jobs could have entered at some call because they were neither drained nor reserved."""
     watched: set[str] = field(default_factory=set)
 
     def nodes(self) -> list[SlurmNode]:
@@ -80,7 +80,7 @@ class MadeSlurm(SlurmCalls):
         ]
 
     def submit(self, job: JobRequest) -> int:
-        """Take a job, unless its partition has not all of its nodes (EnforcePartLimits=ALL)."""
+        """Accept a job, unless its partition lacks some of its nodes (EnforcePartLimits=ALL)."""
         self._call(f"submit {','.join(job.nodes)}")
         partition = job.partition or self.default_partition
         if not all(partition in self.made[name].partitions for name in job.nodes):
@@ -93,7 +93,7 @@ class MadeSlurm(SlurmCalls):
         return number
 
     def job_state(self, job_id: int) -> str:
-        """Return the state of a job, which starts and ends at once where its nodes take it."""
+        """Return the state of a job, which starts and ends at once if its nodes accept it."""
         self._call("job_state")
         job = self.jobs_of[job_id]
         if self.states[job_id] == "PENDING" and all(self._takes(self.made[name], job) for name in job.nodes):
@@ -139,7 +139,7 @@ class MadeSlurm(SlurmCalls):
         return host_list.split(",") if host_list else []
 
     def _shown(self, node: MadeNode) -> str:
-        """Return a node's state with the flags of a reservation, as slurmctld shows it from its next look on."""
+        """Return a node's state with the flags of a reservation, as slurmctld shows it after its next cycle."""
         closed = any(node.name in nodes for nodes in self.reserved.values())
         return node.state + ("+MAINTENANCE+RESERVED" if closed or node.name in self.lately_reserved else "")
 

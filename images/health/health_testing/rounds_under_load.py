@@ -1,4 +1,4 @@
-"""Rounds of the health checks one after the other, in which every check is due, while this machine is under load.
+"""Rounds of all health checks in a row, while this machine is under load.
 
 A program of its own: `python3 rounds_under_load.py ROUNDS RUN_FOLDER MEMORY_MIB HEALTH_CHECK...` prints its counts.
 """
@@ -23,7 +23,7 @@ def burn() -> None:
 
 
 def write(file: str) -> None:
-    """Write 64 MiB to the disk, again and again, less where it has no room."""
+    """Write 64 MiB to the disk, again and again, or less if space is short."""
     block = os.urandom(1024**2)
     while True:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -35,7 +35,7 @@ def write(file: str) -> None:
 
 
 def touch(mib: int) -> None:
-    """Hold memory, and touch each page of it."""
+    """Hold memory, and touch every page of it."""
     held = bytearray(mib * 1024**2)
     while True:
         for page in range(0, len(held), 4096):
@@ -43,7 +43,7 @@ def touch(mib: int) -> None:
 
 
 def start(work: Callable[..., None], *arguments: object) -> int:
-    """Start a process of the load, which ends with this one's group."""
+    """Start a process of the load, which ends with this process's group."""
     child = os.fork()
     if not child:
         try:

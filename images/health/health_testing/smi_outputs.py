@@ -9,22 +9,22 @@ from typing import NamedTuple
 
 
 class Recording(NamedTuple):
-    """Output of one driver for one model."""
+    """Output of one driver version for one GPU model."""
 
     driver: str
     product: str
     source: str
-    """Recordings that it is rewritten from."""
+    """Recordings that this one is based on."""
     architecture: str
     ecc: str
     """Volatile ECC errors."""
     rows: str
     """Remapped rows, or retired pages of older models."""
     reasons: str
-    """Element of the reasons to lower the clocks, and the prefix of its children."""
+    """XML element of the clock event reasons, and the prefix of its children."""
     temperature: str
     state: str = ""
-    """Recovery that the driver asks for, in its own elements."""
+    """Recovery action that the driver asks for, in its own elements."""
     repairs: str = ""
     """Thresholds and repairs, next to the ECC errors."""
     fabric: str = ""
@@ -355,7 +355,7 @@ def link_errors(number: int, *, gpus: int = 8, errors: Mapping[tuple[int, int], 
 
 
 def link_errors_of_blackwell(hours: int, **errors: int) -> str:
-    """Return the counters of one link of NVLink 5 after hours of traffic, with errors by their names."""
+    """Return the counters of one NVLink 5 link after hours of traffic, with the given error counts."""
     counters = {
         "Tx packets": 81_000_000 * hours,
         "Rx Errors": 0,

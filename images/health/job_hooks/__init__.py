@@ -1,1 +1,1 @@
-"""Hooks of jobs: what slurmd runs as root before the first step of a job on the node, and after its last one."""
+"""Hooks of jobs: programs that slurmd runs as root before a job's first step on the node, and after its last one."""

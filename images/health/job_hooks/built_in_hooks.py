@@ -12,21 +12,21 @@ _PAUSE_SECONDS = 0.2
 
 
 class HookFailure(NamedTuple):
-    """Failure of a hook."""
+    """A hook failed. The message has the reason."""
 
     problem: str
     reason: str = ""
-    """Reason of a drain that a quick check ends. Empty: the hook's own."""
+    """Reason of a drain that a quick check may end. Empty: the hook's own reason."""
 
 
 Hook = Callable[[JobOnNode, float], HookFailure | None]
-"""Takes the job and its time in seconds. Returns None for a success."""
+"""Function that gets the job and the time limit in seconds. It returns None if it succeeded."""
 
 
 def gpus_unused(job: JobOnNode, seconds: float) -> HookFailure | None:
     """Wait until nothing uses the job's GPUs: before its first step, and after its last one.
 
-    Without a reading what was found before counts: the last one may have no time to end.
+    If there is no new reading, the previous result counts: the last call may have no time to finish.
     """
     deadline = time.monotonic() + seconds
     found: gpus_in_use.GpuUse | None = None
@@ -39,7 +39,7 @@ def gpus_unused(job: JobOnNode, seconds: float) -> HookFailure | None:
 
 
 def processes_ended(job: JobOnNode, seconds: float) -> HookFailure | None:
-    """Wait until the job's user has no process of no step, unless another job of the user is on the node.
+    """Wait until the job's user has no processes outside of steps, unless the user has another job on the node.
 
     The jail's plugin kills them (`spank-plugin/user_cleanup.c`). This finds those that the kernel does not end.
     """

@@ -1,4 +1,4 @@
-"""Files by which dcgm-exporter names the job of each GPU: one a GPU, named by its index, with the id of its job.
+"""Files that tell dcgm-exporter the job of every GPU: named by the GPU's index, with the job's id as content.
 
 Source: dcgm-exporter's README, "Enabling HPC job mapping on DCGM-Exporter". The folder is the machine's, mounted in the
 worker's container alone: no job sees it. A job has its GPUs alone, so a file has one line, and what an earlier job may
@@ -17,7 +17,7 @@ _DRIVER = "/proc/driver/nvidia/gpus"
 
 
 def write(job: JobOnNode, folder: str = FOLDER, driver: str = _DRIVER) -> str:
-    """Write the job's id into the file of each of its GPUs. Return the reason of a failure; an empty text for none."""
+    """Write the job's id into the files of its GPUs. Return the reason of a failure; empty if it succeeded."""
     try:
         for index in _indexes(job, driver):
             (Path(folder) / str(index)).write_text(f"{job.job_id}\n")
@@ -27,7 +27,7 @@ def write(job: JobOnNode, folder: str = FOLDER, driver: str = _DRIVER) -> str:
 
 
 def remove(job: JobOnNode, folder: str = FOLDER, driver: str = _DRIVER) -> str:
-    """Remove the files of the job's GPUs, unless another job has them by now."""
+    """Remove the files of the job's GPUs, unless another job has written them since."""
     try:
         for index in _indexes(job, driver):
             file = Path(folder) / str(index)

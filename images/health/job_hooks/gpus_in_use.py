@@ -1,4 +1,4 @@
-"""Use of a job's GPUs by anything but the job, by the limits of the node's quick checks.
+"""Use of a job's GPUs by other processes, judged by the limits of the node's quick checks.
 
 A failure has the reason of the quick check, so that the check ends the drain when it passes again.
 """
@@ -18,18 +18,18 @@ _USE = ("gpu_processes", "gpu_memory_used")
 
 
 class GpuUse(NamedTuple):
-    """Use of a GPU beyond a check's limit."""
+    """Use of a GPU beyond the limit of a check."""
 
     words: str
     reason: str
 
 
 class NoReadingError(Exception):
-    """nvidia-smi is there and has not described the GPUs, in its time or at all."""
+    """nvidia-smi exists but did not describe the GPUs, or not in time."""
 
 
 def finding(job: JobOnNode, seconds: float, settings: str = _SETTINGS, root: str = "") -> GpuUse | None:
-    """Return the first use of the job's GPUs beyond a limit. None for none, or where nothing can be known.
+    """Return the first use of the job's GPUs beyond a limit; None if there is none, or if it cannot be known.
 
     Raises:
         NoReadingError: nvidia-smi fails, or takes longer: a matter of the quick check `gpu_query`.

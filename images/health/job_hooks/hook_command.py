@@ -1,4 +1,4 @@
-"""The program that slurmd starts as Prolog and as Epilog."""
+"""The program that slurmd starts as Prolog and Epilog."""
 
 import json
 import os
@@ -17,7 +17,7 @@ SETTINGS = "/etc/soperator/health/job_hooks.json"
 
 
 def write_log(event: dict[str, Any]) -> None:
-    """Write a line of JSON to the pod's log, where slurmd writes its own. slurmd drops what a hook prints."""
+    """Write a line of JSON to the pod's log, which also has slurmd's. slurmd discards what a hook prints."""
     line = json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **event}) + "\n"
     try:
         log = os.open(f"/proc/{os.getppid()}/fd/2", os.O_WRONLY | os.O_APPEND)
@@ -37,7 +37,7 @@ def run_hooks(
 ) -> int:
     """Run the hooks of a moment, `prolog` or `epilog`, and return the status for slurmd.
 
-    Settings that cannot be read stop no job: a new image meets those of before for a while.
+    Unreadable settings stop no job: for a while, a new image may read settings that an earlier version wrote.
     """
     job = job_of(variables, variables.get("SLURMD_NODENAME") or os.uname().nodename)
     try:

@@ -1,4 +1,4 @@
-"""One run of the hooks of a moment, in their order, for one job."""
+"""One run of the hooks of a moment, in order, for one job."""
 
 import re
 import time
@@ -17,11 +17,11 @@ from slurm_wire.drain_reasons import hook_reason
 _SLURM_SECONDS = 10
 
 _FOR_SCRIPTS = ("SLURM", "CUDA_", "GPU_", "NVIDIA_", "ROCR_", "ZE_")
-"""Beginnings of variables that slurmd sets itself. Those that a user sets begin with SPANK_ and stay out."""
+"""Prefixes of the variables that slurmd sets itself. Variables that a user sets begin with SPANK_ and are left out."""
 
 
 class NodeCalls(NamedTuple):
-    """Calls of slurmctld, and of the node's quick checks."""
+    """Calls to slurmctld and to the node's quick checks."""
 
     ask: Callable[[str, float], NodeState] = node_record.ask
     drain: Callable[[str, str, float], None] = node_record.drain
@@ -45,7 +45,7 @@ class HookRun:
         self._variables = {name: value for name, value in variables.items() if name.startswith(_FOR_SCRIPTS)}
 
     def run(self, hooks: Sequence[HookSettings]) -> int:
-        """Run the hooks, and return 1 where the job must not start here. The first of these ends the run."""
+        """Run the hooks. Stop at the first failure that keeps the job from starting here, and return 1."""
         for hook in hooks:
             began = time.monotonic()
             failure = self._failure(hook)
@@ -70,7 +70,7 @@ class HookRun:
         return HookFailure(end.words) if end.status else None
 
     def _drain(self, reason: str) -> bool:
-        """Drain the node, unless somebody has taken it out of service: that reason stays."""
+        """Drain the node, unless someone else took it out of service: that reason stays."""
         try:
             node = self._calls.ask(self._job.node, _SLURM_SECONDS)
             if node.drained or node.taken_out:

@@ -15,7 +15,7 @@ class HookSettings(NamedTuple):
     seconds: float
     """Time until it counts as failed."""
     command: tuple[str, ...]
-    """Command of a script of the site. Empty for a built-in hook."""
+    """Command of the site's own script; empty for a built-in hook."""
 
 
 class MomentSettings(NamedTuple):
@@ -24,7 +24,7 @@ class MomentSettings(NamedTuple):
     hooks: tuple[HookSettings, ...]
     """Hooks in their order."""
     whole_gpus: frozenset[str]
-    """Node sets whose jobs have GPUs alone: NVIDIA's, without MIG instances and without shards."""
+    """Node sets with whole NVIDIA GPUs only: no MIG instances and no shards."""
 
 
 def parse(text: str, moment: str) -> MomentSettings:

@@ -10,10 +10,10 @@ class JobOnNode(NamedTuple):
 
     job_id: str
     uid: int
-    """User of the job; 0 where slurmd does not name one."""
+    """User of the job; 0 if slurmd does not name one."""
     node: str
     gpus: tuple[int, ...] = ()
-    """GPUs of the job on the node by their minor numbers, those of /dev/nvidia<number> in gres.conf."""
+    """The job's GPUs on the node, by minor number: /dev/nvidia<number> in gres.conf."""
 
     @property
     def node_set(self) -> str:

@@ -1,4 +1,4 @@
-"""The machine's page cache. It is of the kernel, and so of all pods on the machine."""
+"""The machine's page cache, which belongs to the kernel and so to all pods on the machine."""
 
 from node_health.bounded import BoundedProgram
 
@@ -11,7 +11,7 @@ with it.
 
 
 def drop(seconds: float) -> str:
-    """Drop the cache, and return the reason of a failure; an empty text for none."""
+    """Drop the cache, and return the reason of a failure; empty if it succeeded."""
     end = BoundedProgram(("unshare", "--mount", "/bin/sh", "-c", _DROP), seconds).finish()
     if end.status is None:
         return f"no end in {seconds:g} s"

@@ -1,4 +1,4 @@
-"""Processes of a job's user that no step of a job has. They are looked at, and never signalled."""
+"""Processes of a job's user that belong to no step. They are reported, and never signalled."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from job_hooks.job_on_node import JobOnNode
 from node_health.bounded import BoundedProgram
 
 FIRST_USER_ID = 1000
-"""Ids below are of the system (Debian's policy, 9.2.2): their processes are none of a job."""
+"""Lowest id of a user (Debian's policy, 9.2.2). System processes belong to no job."""
 
 _STEP = re.compile(r"slurmstepd: \[(\d+)\.")
 _SQUEUE_SECONDS = 10
@@ -22,13 +22,13 @@ class ProcessEntry(NamedTuple):
     pid: int
     parent: int
     uids: frozenset[int]
-    """Real, effective, saved and file system's user."""
+    """Real, effective, saved and file system user ids."""
     step_of: str
-    """Job whose step the process manages, for a slurmstepd. Empty for others."""
+    """Job whose step the process manages, if it is a slurmstepd; empty for other processes."""
 
 
 def left(job: JobOnNode, proc: str = "/proc") -> list[int]:
-    """Return the user's processes that no step has; none while a step of another job has processes of the user."""
+    """Return the user's processes that belong to no step; none while another job's step has processes of the user."""
     if job.uid < FIRST_USER_ID:
         return []
     by_pid = {entry.pid: entry for entry in _entries(Path(proc))}
@@ -41,7 +41,7 @@ def left(job: JobOnNode, proc: str = "/proc") -> list[int]:
 
 
 def has_other_jobs(job: JobOnNode) -> bool:
-    """Return True where slurmctld has another job of the user on the node, or does not answer."""
+    """Return True if slurmctld has another job of the user on the node, or does not answer."""
     command = ("squeue", "--noheader", "--states=R,S", f"--user={job.uid}", f"--nodelist={job.node}", "--format=%A")
     end = BoundedProgram(command, _SQUEUE_SECONDS).finish()
     return end.status != 0 or bool({*end.output.split()} - {job.job_id})
@@ -57,7 +57,7 @@ def _entries(proc: Path) -> Iterator[ProcessEntry]:
 
 
 def _has_threads(folder: Path) -> bool:
-    """Return True for a process whose first thread alone has ended."""
+    """Return True for a process whose main thread has ended while other threads run."""
     return len([*(folder / "task").iterdir()]) > 1
 
 

@@ -1,1 +1,1 @@
-"""Long checks: jobs that measure idle nodes, started by a CronJob each, and drains of the nodes that fail."""
+"""Long checks: jobs that measure idle nodes, started by one CronJob per check, and drains of failed nodes."""

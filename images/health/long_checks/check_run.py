@@ -1,4 +1,4 @@
-"""One run of a long check: leftovers, drained nodes, idle nodes, bisection, drains, reports."""
+"""One run of a long check: cleanup, drained nodes, idle nodes, bisection, drains, reports."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from node_health.state_machine import check_of
 
 
 class CheckRun:
-    """One run.
+    """One run of a long check.
 
     Args:
         settings: Settings of the check.
@@ -40,7 +40,7 @@ class CheckRun:
         self._verification = Verification(settings, slurm, measuring, self._event)
 
     def run(self) -> int:
-        """Run, and return 1 where no node has a result although some should."""
+        """Run the check. Return 1 if no node has a result although some should."""
         try:
             self._leftovers()
             self._verification.repair()
@@ -52,7 +52,7 @@ class CheckRun:
         return 1 if found and all(result.passed is None for result in found) else 0
 
     def _leftovers(self) -> None:
-        """Cancel jobs of a run that was killed. Nobody else is at work: the run holds the check's lock."""
+        """Cancel jobs of a run that was killed. The run holds the check's lock, so no other run owns them."""
         left = [job.job_id for job in self._slurm.jobs(self._settings.user, job_name(self._settings.check))]
         self._slurm.cancel(left)
         for job in left:
@@ -75,9 +75,9 @@ class CheckRun:
         return [*(result for result in measured if result.passed is not False), *slow]
 
     def _again(self, measured: Sequence[Measured], nodes: dict[str, SlurmNode]) -> list[Measured]:
-        """Return the results, with those of a second job for nodes on which the program has crashed.
+        """Return the results, after a second job on nodes where the program crashed.
 
-        A second crash is a fault of the node if another one has passed: otherwise the program may be at fault.
+        A second crash counts as a fault of the node only if another node passed: otherwise the program may be at fault.
         """
         crashed = [result for result in measured if result.crashed]
         repeated = self._measuring.measure([tuple(nodes[name] for name in result.nodes) for result in crashed])
@@ -125,7 +125,7 @@ class CheckRun:
         return [last[name]._replace(nodes=(name,), passed=False) for name in slow]
 
     def _drain(self, slow: Sequence[Measured], measured: int, nodes: Iterable[SlurmNode]) -> None:
-        """Drain slow nodes, unless more than half fail: of those of this run, or of all, with those of runs before."""
+        """Drain slow nodes, unless more than half of this run's nodes, or of all checked nodes, are slow."""
         reached = [node for node in nodes if is_reached(node, self._settings)]
         before = sum(check_of(node.state) == self._settings.check for node in reached)
         for failing, of in ((len(slow), measured), (len(slow) + before, len(reached))):
@@ -145,7 +145,7 @@ class CheckRun:
         self._event("drained", node=name, reason=reason)
 
     def _recorded(self, found: Sequence[Measured]) -> list[Measured]:
-        """Return results that are in the run's report."""
+        """Return the results after writing them to the run's report."""
         for result in found:
             if result.passed is not None:
                 self._results.update(dict.fromkeys(result.nodes, fields(result, time.time())))

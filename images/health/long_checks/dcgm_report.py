@@ -1,4 +1,4 @@
-"""Report of `dcgmi diag -j`, of DCGM 3 and 4: tests that failed, findings, and whether anything was tested at all.
+"""Report of `dcgmi diag -j` (DCGM 3 and 4): failed tests, findings, and whether any hardware was tested.
 
 DCGM 4 gives each warning a severity (dcgm_errors.h), DCGM 3 a text alone. Its tests of the software look at the node's
 settings: persistence mode, permissions, libraries, other processes. No GPU is worse for them, and no job fails.
@@ -22,12 +22,12 @@ _SOFTWARE = re.compile(
     re.IGNORECASE,
 )
 _RECORDS = re.compile(r"page retirement|inforom", re.IGNORECASE)
-"""Tests of DCGM 3 that read what the GPUs have noted. At levels above 1, their pass alone has tested nothing."""
+"""Tests of DCGM 3 that only read recorded errors. At levels above 1, they alone do not count as a test."""
 _DIAGNOSTICS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
 def read_dcgm(output: str) -> Reading | None:
-    """Return the tests that failed, and the findings; None if no test of the hardware has run on some GPU."""
+    """Return the failed tests and the findings; None if no hardware test ran on some GPU."""
     tests = [*_tests(output)]
     is_quick = all(_SOFTWARE.search(name) or _RECORDS.search(name) for name, _ in tests)
     failed, findings = [], []
@@ -51,7 +51,7 @@ def read_dcgm(output: str) -> Reading | None:
 
 
 def _tests(output: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the results of all tests with their names, of the first report among the lines of other programs."""
+    """Yield the results of all tests by name, from the first report in the output."""
     report = _report(output)
     for category in _dicts(report.get("test_categories")):
         for test in _dicts(category.get("tests")):

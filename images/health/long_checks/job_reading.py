@@ -1,4 +1,4 @@
-"""Result of a measuring program, as its output has it."""
+"""Result of a measuring program, read from its output."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ class Reading(NamedTuple):
     value: float | None = None
     """Value in the check's unit. None: the program only passes or fails."""
     problem: str = ""
-    """Fault that the program itself found, with what is allowed after a comma: `3 errors, allowed 0`."""
+    """Fault that the program itself found, with the allowed value after a comma: `3 errors, allowed 0`."""
     finding: str = ""
-    """Setting, other process or such that the program complained of, and that is no fault of the hardware."""
+    """Complaint of the program that is not a hardware fault, such as a setting or another process."""
     nvls: bool | None = None
     """NCCL reduced in the switches (NVLS, SHARP), which is faster. None: the program does not state it."""

@@ -16,13 +16,13 @@ class NodeSetLimits(NamedTuple):
     """Lowest value of several nodes."""
     gpus: int
     first: Sequence[str] = ()
-    """Checks that a new node has to pass before it is put into service."""
+    """Checks that a new node must pass before users' jobs start on it."""
     without_nvls: float | None = None
     """Lowest value of one node if NCCL does not reduce in the switches. None: as `alone`."""
 
     @property
     def plain(self) -> float | None:
-        """Return the lowest value of one node without any help of switches."""
+        """Return the lowest value of one node that does not use the switches."""
         return self.alone if self.without_nvls is None else self.without_nvls
 
 
@@ -44,11 +44,11 @@ class LongSettings(NamedTuple):
     action: str
     """`log` or `drain`."""
     undrain: str
-    """`auto`: the run that finds the node healthy again undrains it. `never`: a person does."""
+    """`auto`: the run that finds the node healthy again undrains it. `never`: an admin does."""
     verifies: tuple[str, ...]
     """Quick checks whose drains this check ends, once the node passes."""
     settle_seconds: float
-    """Time in which a quick check that still fails has drained its node again. 0 without quick checks."""
+    """Time within which a quick check that still fails drains its node again; 0 without quick checks."""
     node_sets: Mapping[str, NodeSetLimits]
     """Node sets whose nodes are checked."""
     partition: str
@@ -59,7 +59,7 @@ class LongSettings(NamedTuple):
     user: str
     uid: int
     folder: str
-    """Folder of jobs' outputs and of reports, at the same path in this pod and in the jail."""
+    """Folder for the jobs' outputs and the reports, at the same path in this pod and in the jail."""
     arguments: Mapping[str, float]
     """Sizes and times of the program."""
     image: str = ""

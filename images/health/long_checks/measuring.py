@@ -1,4 +1,4 @@
-"""Jobs of a run: submitted together, waited for within bounds, and judged by the check's limit."""
+"""Jobs of a run: submitted together, awaited within bounds, and judged by the check's limit."""
 
 import secrets
 import socket
@@ -15,20 +15,20 @@ from long_checks.slurm_calls import JobRequest, SlurmCallError, SlurmCalls, Slur
 
 _POLL_SECONDS = 2.0
 _OUTPUT_SECONDS = 30.0
-"""Time until a file that another node wrote is seen here: clients of NFS look again after so long."""
+"""Time until this pod sees a file that another node wrote: NFS clients refresh their cache that often."""
 
 _MARGIN_SECONDS = 90.0
-"""Time beyond the time limit until slurmctld has ended a job (KillWait and a look of its own)."""
+"""Time beyond the time limit within which slurmctld has ended a job (KillWait and its own cycle)."""
 
 _MARGIN_BACK = 1.05
-"""Share of the limit that a drained node needs to come back: one at the limit itself would come and go."""
+"""Share of the limit that a drained node must gain to return, so that a node at the limit does not drain repeatedly."""
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "SUSPENDED"}
 _RUNNING = {"RUNNING", "COMPLETING", "STAGE_OUT"}
 
 
 class RunClock(NamedTuple):
-    """Time, of tests another one."""
+    """Clock of a run. Tests use their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -39,19 +39,19 @@ class Measured(NamedTuple):
 
     nodes: tuple[str, ...]
     passed: bool | None
-    """None: no conclusion about the nodes."""
+    """None: the result says nothing about the nodes."""
     text: str
-    """Value and limit as a drain's reason has them, or the cause of no conclusion."""
+    """Value and limit as a drain's reason shows them, or why there is no result."""
     value: float | None = None
     job_id: int = 0
     no_program: bool = False
-    """The jail, or the image, does not have the program: no node has a result until it does."""
+    """The program is missing in the jail or the image. Until it is installed, no node has a result."""
     crashed: bool = False
-    """The program ended with a failure of its own, and without a result."""
+    """The program failed by itself, without a result."""
 
 
 def judge(reading: Reading, limit: float | None, unit: str) -> tuple[bool, str]:
-    """Return a reading's result, and its words in a reason."""
+    """Return the result of a reading, with the text for a drain's reason."""
     if reading.problem:
         return False, reading.problem
     if reading.value is None:
@@ -62,7 +62,7 @@ def judge(reading: Reading, limit: float | None, unit: str) -> tuple[bool, str]:
 
 
 def address_of(node: SlurmNode) -> str:
-    """Return the IP address of a node: the program of a job looks up no name.
+    """Return the IP address of a node, as the program of a job resolves no names.
 
     Raises:
         OSError: The name server does not know it.
@@ -93,7 +93,7 @@ class Measuring:
         self.clock = clock or RunClock()
         self._settings, self._slurm, self._reports, self._look_up = settings, slurm, reports, look_up
         self.running: set[int] = set()
-        """Jobs that have not ended, for whoever has to cancel them."""
+        """Jobs that have not ended, so that an interrupted run can cancel them."""
 
     def measure(self, groups: Sequence[tuple[SlurmNode, ...]], reservations: Sequence[str] = ()) -> list[Measured]:
         """Return the result of each group, all measured at the same time.
@@ -171,7 +171,7 @@ class Measuring:
         return Measured(names, passed, text, reading.value, job)
 
     def _wait(self, job: int) -> str:
-        """Return the last state of a job that has ended, or was cancelled as it did not start or end in time."""
+        """Return the last state of a job that has ended, or was cancelled because it did not start or end in time."""
         settings, now = self._settings, self.clock.now
         latest_start = now() + settings.start_seconds
         latest_end = latest_start + settings.time_limit_seconds + _MARGIN_SECONDS

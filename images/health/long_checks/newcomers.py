@@ -1,8 +1,8 @@
-"""New nodes: drained from their registration on, until each check of one node has passed there.
+"""New nodes: drained from their registration on, until every single-node check has passed there.
 
-The reason of the drain has the checks that have passed, so nothing else remembers them: `health: not verified, passed
-memory_bandwidth`. One that fails stands behind them, and all others are still due. A node of the same name that comes
-later begins anew.
+The drain's reason lists the passed checks, and nothing else stores them: `health: not verified, passed
+memory_bandwidth`. A failed check is appended, and all others are still due. A later node of the same name starts from
+the beginning.
 """
 
 import re
@@ -15,18 +15,18 @@ _REASON = re.compile(rf"{NOT_VERIFIED}(?:, passed (?P<passed>[a-z_ ]+?))?(?:, fa
 
 
 def passed_by_newcomer(node: NodeState) -> list[str] | None:
-    """Return the checks that a new node has passed; None for a node that is none."""
+    """Return the checks that a new node has passed; None for other nodes."""
     found = _REASON.fullmatch(node.reason) if node.drained else None
     return (found["passed"] or "").split() if found else None
 
 
 def reason_after(passed: Sequence[str], first: Sequence[str]) -> str:
-    """Return the reason of a new node's drain after these checks; an empty text for one that has passed all."""
+    """Return the drain reason of a new node that passed these checks; empty if it passed all."""
     return "" if {*first} <= {*passed} else _reason(passed)
 
 
 def reason_of_failure(passed: Sequence[str], failed: str) -> str:
-    """Return the reason of a new node's drain after a failure: the check, value and limit."""
+    """Return the drain reason of a new node that failed: the check, value and limit."""
     return f"{_reason(passed)}, failed {failed}"
 
 

@@ -1,4 +1,4 @@
-"""Nodes of a run: idle ones that are due, the longest unchecked first, in groups. Pure functions."""
+"""Nodes of a run: idle ones that are due, the longest unchecked first, in groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,14 +7,14 @@ from long_checks.slurm_calls import SlurmNode
 
 
 def node_set_of(node: SlurmNode, settings: LongSettings) -> str | None:
-    """Return the node set of a node: the feature that it registers with. None for one that is not checked."""
+    """Return the node set of a node, from its features; None for a node that is not checked."""
     return next((feature for feature in node.features if feature in settings.node_sets), None)
 
 
 def partition_of(node: SlurmNode, settings: LongSettings) -> str | None:
-    """Return the partition of a check's jobs on a node: that of the settings, or the node's first.
+    """Return the partition for a check's jobs on a node: the configured one, or the node's first.
 
-    slurmctld refuses a job whose nodes are not all in its partition. None for a node that no job of the check reaches.
+    slurmctld refuses a job if its partition lacks any of its nodes. None for a node that no job of the check can reach.
     """
     if settings.partition:
         return settings.partition if settings.partition in node.partitions else None
@@ -22,7 +22,7 @@ def partition_of(node: SlurmNode, settings: LongSettings) -> str | None:
 
 
 def is_reached(node: SlurmNode, settings: LongSettings) -> bool:
-    """Return True for a node that the check is for and that a job of it reaches."""
+    """Return True for a node that the check covers and that its jobs can reach."""
     return None not in _kind(node, settings)
 
 
@@ -36,12 +36,12 @@ def _kind(node: SlurmNode, settings: LongSettings) -> tuple[str | None, str | No
 
 
 def idle_nodes(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[SlurmNode]:
-    """Return the idle nodes that the check is for and reaches."""
+    """Return the idle nodes that the check covers and can reach."""
     return [node for node in nodes if node.is_idle(settings.reservation) and is_reached(node, settings)]
 
 
 def without_partition(nodes: Iterable[SlurmNode], settings: LongSettings) -> list[str]:
-    """Return the nodes that the check is for and that are in no partition: no job reaches them."""
+    """Return the nodes that the check covers but that are in no partition, so that no job reaches them."""
     return [node.name for node in nodes if node_set_of(node, settings) is not None and not node.partitions]
 
 
@@ -75,7 +75,7 @@ def groups(
 
 
 def within(found: Sequence[tuple[SlurmNode, ...]], most: int) -> list[tuple[SlurmNode, ...]]:
-    """Return the first groups with no more nodes in all than a run may take; one group at least."""
+    """Return the first groups that together have no more nodes than a run may use, and at least one group."""
     taken: list[tuple[SlurmNode, ...]] = []
     count = 0
     for group in found:

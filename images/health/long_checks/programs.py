@@ -1,6 +1,7 @@
-"""Programs that measure, as data: the script of a job, and the reading in its output.
+"""Programs that measure, as data: the script of a job, and the parser of its output.
 
-`node-bench` is ours (`images/worker/node_bench`), at a path that every jail shows. The others are of the jail.
+`node-bench` belongs to this package (`images/worker/node_bench`) and has the same path in every jail. The others come
+from the jail.
 """
 
 import json
@@ -15,10 +16,10 @@ from long_checks.job_reading import Reading
 BENCH = "/opt/slurm/libexec/node-bench"
 SRUN = "/opt/slurm/bin/srun"
 RING_PORT = 21_017
-"""Port of the ring, which takes the node before it alone. No port of Slurm, below those of outgoing connections."""
+"""Port of the ring, which accepts only the preceding node. It is not a port of Slurm, and below the ephemeral ports."""
 
 PORTS = range(21_018, 32_768)
-"""Ports of programs that serve the first caller, whoever it is: a random one for each job."""
+"""Ports of programs that serve any first caller: a random one for every job."""
 
 _ATTEMPT_SECONDS = 15
 """Time that an attempt takes in addition to its measurement."""
@@ -30,21 +31,21 @@ _ON_EACH = f"{SRUN} --ntasks-per-node=1 --mpi=none --cpu-bind=none"
 
 
 _MISSING = "health: no program"
-"""Line of a job whose program is not in the jail, or in its image."""
+"""Line that a job prints if the jail or the image lacks its program."""
 
 _BEGAN = "health: began"
-"""Line of a job whose containers have started: a failure before it is none of the program's."""
+"""Line that a job prints when its containers have started. An earlier failure is not the program's."""
 
 
 class LongProgram(NamedTuple):
     """A program that measures."""
 
     script: Callable[[Mapping[str, str], Mapping[str, float], str], str]
-    """Command of a batch script, of the addresses of its nodes, the settings' arguments and the folder of outputs."""
+    """Function that returns the commands of a batch script, from node addresses, arguments and output folder."""
     read: Callable[[str], Reading | None]
-    """Reading of the output; None where it has none."""
+    """Parser of the output. It returns None if the output has no reading."""
     of_jail: str = ""
-    """Program that the jail, or the image, has to have, found by its PATH. Empty: the program is ours."""
+    """Program that the jail or the image must have on its PATH. Empty: the program belongs to this package."""
 
 
 def _ring(addresses: Mapping[str, str], given: Mapping[str, float], _folder: str) -> str:
@@ -134,8 +135,8 @@ def _in_image(
 ) -> str:
     """Return the script of a job whose steps run in containers.
 
-    Their start is no work of the program. A first step starts them on all nodes: a failure before it has ended, or a
-    slow start, says nothing about the nodes. The program gets the time that two starts leave.
+    Starting containers is not part of the measurement, so a first step starts them on all nodes. If that step fails or
+    is slow, this says nothing about the nodes. The program gets the time that two starts leave.
     """
     start_seconds = max(1, round(given["time_limit"] * _START_SHARE))
     measures = program.script(addresses, {**given, "time_limit": given["time_limit"] - 2 * start_seconds}, folder)
@@ -150,7 +151,7 @@ def _in_image(
 
 
 def missing_program(output: str) -> str | None:
-    """Return the program that the jail or the image has to get; None if the output names none."""
+    """Return the program that the jail or the image lacks; None if the output names none."""
     found = re.search(rf"^{_MISSING} (\S+)$", output, re.MULTILINE)
     return found[1] if found else None
 
@@ -161,7 +162,7 @@ def has_begun(output: str) -> bool:
 
 
 def read(program: str, output: str) -> Reading | None:
-    """Return the reading of a program's output; None where it has none, or one of another form than is known here."""
+    """Return the reading of a program's output; None if there is none, or if its form is unknown."""
     try:
         return PROGRAMS[program].read(output)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
@@ -169,7 +170,7 @@ def read(program: str, output: str) -> Reading | None:
 
 
 def read_bench(output: str) -> Reading | None:
-    """Return the reading of node-bench: of the line with errors where several nodes printed one."""
+    """Return the reading of node-bench: the line with errors if several nodes printed one."""
     found = []
     for line in output.splitlines():
         if line.startswith('{"bench"'):
@@ -200,7 +201,7 @@ def read_nccl(output: str) -> Reading | None:
 
 
 def cause(output: str) -> str:
-    """Return why an output has no reading, in at most 200 characters: the first line about an error, or the last."""
+    """Return why an output has no reading: the first line about an error or the last line, at most 200 characters."""
     if re.search(r"^# Avg bus bandwidth\s*:\s*-?nan", output, re.MULTILINE):
         return "no bandwidth: the size exceeds the GPUs' memory. Lower arguments.mib, or build nccl-tests 2.16.6"
     lines = [line.strip() for line in output.splitlines() if line.strip(" #\t") not in {"", _BEGAN}] or ["no output"]
@@ -217,7 +218,7 @@ def read_rdma(output: str) -> Reading | None:
 
 
 def read_tcp(output: str) -> Reading | None:
-    """Return what the receiver of iperf3 got, in Gb/s."""
+    """Return the rate that the receiver of iperf3 measured, in Gb/s."""
     report, _ = json.JSONDecoder().raw_decode(output, max(0, output.find("{")))
     return Reading(report["end"]["sum_received"]["bits_per_second"] / 1e9)
 

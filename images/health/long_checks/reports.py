@@ -1,4 +1,4 @@
-"""Folders of a check on the jail's volume: outputs of its jobs, and reports that root alone writes.
+"""Folders of a check on the jail's volume: outputs of its jobs, and reports that only root can write.
 
 Jobs run as a user of their own, and write to `output`. What counts as a result of a node is in `reports`, and neither
 that user nor any other can write there.
@@ -15,13 +15,13 @@ from typing import IO, Any
 
 LARGEST_OUTPUT_BYTES = 4 * 1024**2
 KEPT = 50
-"""Files of each kind that stay: reports of runs, and outputs of jobs."""
+"""Number of files that are kept of every kind: reports of runs, and outputs of jobs."""
 
 FORMAT = 1
 
 
 class AnotherRunError(Exception):
-    """Another run of the same check is at work."""
+    """Another run of the same check holds its lock."""
 
 
 class Reports:
@@ -32,7 +32,7 @@ class Reports:
         self._reports = Path(folder) / "reports" / check
 
     def create(self, gid: int) -> None:
-        """Make the folders. Jobs write to theirs by their group; root, its owner, removes old files."""
+        """Make the folders. Jobs write to theirs through its group; root, its owner, removes old files."""
         self._reports.mkdir(parents=True, exist_ok=True)
         self.outputs.mkdir(parents=True, exist_ok=True)
         for folder in (self._reports.parent.parent, self._reports.parent, self._reports, self.outputs.parent):
@@ -55,7 +55,7 @@ class Reports:
             yield
 
     def output(self, job_id: int) -> str:
-        """Return the output of a job that has ended; an empty text where it wrote none."""
+        """Return the output of a job that has ended; empty if it wrote none."""
         # A user's link would have root read another file.
         with suppress(OSError):
             descriptor = os.open(self.outputs / f"{job_id}.out", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -68,7 +68,7 @@ class Reports:
         return {name: node["time"] for name, node in self._last().items() if node["passed"]}
 
     def write(self, nodes: Mapping[str, Mapping[str, Any]], events: list[dict[str, Any]]) -> None:
-        """Keep the results of a run: the last one of each node, and the run by itself."""
+        """Keep the results of a run: the last one of every node, and the run itself."""
         now = time.time()
         _replace(self._reports / "last.json", {"format": FORMAT, "nodes": {**self._last(), **nodes}})
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
@@ -94,7 +94,7 @@ def _lock(lock: IO[str]) -> None:
 
 
 def _replace(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a file as a whole, or not at all."""
+    """Write a file atomically."""
     beside = path.with_name(f"{path.name}.new")
     beside.write_text(json.dumps(content, indent=1) + "\n")
     beside.chmod(0o644)

@@ -1,17 +1,17 @@
-"""Bisection of a group that failed, to the nodes that are slow."""
+"""Bisection of a failed group, which finds the slow nodes."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
 Passes = Callable[[Sequence[tuple[str, ...]]], list[bool | None]]
-"""Measures groups at the same time: True for one that passes, None without a result."""
+"""Function that measures groups in parallel: True for one that passes, None without a result."""
 
 _MOST_PAIRS = 6
-"""Pairs that are tried for a first good link where no group has passed."""
+"""Pairs to try for a first good link if no group has passed."""
 
 
 def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) -> list[str]:
-    """Return the slow nodes of a group of several; none where it shows no single one.
+    """Return the slow nodes of a group; none if no single node is slow.
 
     Halves are measured until the failing ones have two or three nodes; each of these then meets a node that has
     passed. Halves that all pass are slow only together: the network between them, which is no node's.
@@ -44,5 +44,5 @@ def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) 
 
 
 def _by_size(groups: Sequence[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return groups of at most three nodes, and larger ones, whose halves have two nodes at least."""
+    """Return groups of at most three nodes, and larger ones, whose halves have at least two nodes."""
     return [group for group in groups if len(group) <= 3], [group for group in groups if len(group) > 3]

@@ -1,4 +1,4 @@
-"""Calls of slurmctld, each within a bound. Their text is parsed here alone."""
+"""Calls to slurmctld with time limits. No other module parses their text."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from node_health.state_machine import NodeState
 from slurm_wire import records
 
 _MEASURED = {"COMPLETED", "FAILED", "TIMEOUT"}
-"""Last states of a job that say something of its nodes."""
+"""Final job states that say something about the nodes."""
 
 _SECONDS = 30
 
@@ -18,7 +18,7 @@ class SlurmCallError(Exception):
 
 
 class SlurmNode(NamedTuple):
-    """A node as slurmctld has it."""
+    """A node's record in slurmctld."""
 
     name: str
     state: NodeState
@@ -28,7 +28,7 @@ class SlurmNode(NamedTuple):
     reservation: str = ""
 
     def is_idle(self, reservation: str = "") -> bool:
-        """Return True where a job of a check starts at once: the node has no job, and no state keeps jobs away.
+        """Return True if a check's job starts at once: the node has no job, and its state accepts jobs.
 
         Args:
             reservation: Reservation of the check's jobs, which run on its nodes alone. Default: none.
@@ -62,7 +62,7 @@ class JobRequest(NamedTuple):
     uid: int
     time_limit_seconds: float
     deadline_seconds: float
-    """Time after which slurmctld itself removes the job, whatever became of the run that submitted it."""
+    """Time after which slurmctld itself removes the job, even if the run that submitted it has ended."""
     nice: int
     partition: str = ""
     qos: str = ""
@@ -118,9 +118,9 @@ def parse_jobs(shown: str) -> list[SlurmJob]:
 
 
 def parse_job_state(shown: str) -> str:
-    """Return the state in `scontrol show job --oneliner`; an empty text without one.
+    """Return the state in `scontrol show job --oneliner`; empty if there is none.
 
-    A job that ends after a suspension has a state of its own: the pause is in what it has measured.
+    A job that was suspended has a state of its own, as its measurement contains the pause.
     """
     fields = records.fields(shown)
     state, suspended = fields.get("JobState", ""), fields.get("SuspendTime", "None")
@@ -149,7 +149,7 @@ class SlurmCalls:
         return parse_jobs(shown)
 
     def job_state(self, job_id: int) -> str:
-        """Return the state of a job (`parse_job_state`); an empty text where slurmctld no longer has it."""
+        """Return the state of a job (`parse_job_state`); empty if slurmctld no longer has it."""
         return parse_job_state(self._outcome("scontrol", "show", "job", str(job_id), "--oneliner"))
 
     def submit(self, job: JobRequest) -> int:
@@ -174,7 +174,7 @@ class SlurmCalls:
         self._run("scontrol", "update", f"nodename={node}", "state=undrain", "reason=none")
 
     def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
-        """Reserve nodes for one user alone, without an end, with jobs of others still on them or not."""
+        """Reserve nodes for one user, without an end. `running` decides if other users' jobs may still be on them."""
         self._run(
             *("scontrol", "create", "reservation", f"reservationname={name}", f"user={user}", "starttime=now"),
             *("duration=infinite", f"nodes={','.join(nodes)}", "flags=maint,ignore_jobs"),
@@ -202,7 +202,7 @@ class SlurmCalls:
         return outcome.output
 
     def _outcome(self, *command: str) -> str:
-        """Return the output of a command that also fails where it has nothing to show."""
+        """Return the output of a command that also fails if it has nothing to show."""
         outcome = BoundedProgram(command, _SECONDS, self._variables).finish()
         if outcome.status is None or "Unable to contact" in outcome.errors:
             raise SlurmCallError(f"{command[0]}: no answer")

@@ -1,4 +1,4 @@
-"""Test of a drained node before it comes back, closed to users' jobs from its first moment to its last.
+"""Test of a drained node before it returns to service. Users' jobs cannot start there at any time.
 
 Slurm runs no job on a drained node. So the node is reserved for the checks' user alone, undrained, tested, and either
 released or drained before it is released. The reservation has no end: after a run that was killed it stays, no user's
@@ -50,20 +50,20 @@ class Verification:
             self._event("repaired", node=tested, reservation=name)
 
     def reason(self, text: str) -> str:
-        """Return the reason of a drain. Slurm takes no quotes and no line breaks in it."""
+        """Return the reason of a drain, without quotes and line breaks, which Slurm refuses."""
         return f"health {self._failure(text)}"
 
     def _failure(self, text: str) -> str:
         return f"{self._settings.check}: {re.sub(r'[^ -!#-&(-~]', '?', text)}"
 
     def _reason_of_interrupted(self, node: SlurmNode) -> str:
-        """Return the reason of a node whose earlier one is lost: it may have been a new node's."""
+        """Return the drain reason of a node whose earlier reason is lost. It may be a new node."""
         if self._settings.check in self._first(node):
             return reason_after([], self._first(node))
         return self.reason("interrupted test, allowed a finished one")
 
     def run(self) -> list[Measured]:
-        """Test the drained nodes that this check may bring back: nodes alone together, pairs one after the other."""
+        """Test the drained nodes that this check may return: single nodes in parallel, pairs one after another."""
         if self._settings.undrain == "never":
             return []
         reserved = self._reserved()
@@ -73,7 +73,7 @@ class Verification:
         return [found for batch in batches for found in self._test(batch)]
 
     def _reserved(self) -> set[str]:
-        """Return the nodes of all reservations. States show one for a while after it is gone."""
+        """Return the nodes of all reservations. Node states may still show a deleted one for a while."""
         return {name for host_list in self._slurm.reservations().values() for name in self._slurm.hosts(host_list)}
 
     def _is_ours(self, node: SlurmNode) -> bool:
@@ -109,9 +109,10 @@ class Verification:
         return measured
 
     def _open_to_test(self, name: str, held: dict[str, "_Held"]) -> None:
-        """Reserve and undrain a node, with a partner where the check needs one.
+        """Reserve and undrain a node, with a partner if the check needs one.
 
-        A node that somebody else has changed stays. Each is undrained right after the look at it, not after all others.
+        A node that someone else changed stays as it is. Every node is undrained right after it was looked up, not after
+        all lookups.
         """
         nodes = {node.name: node for node in self._slurm.nodes()}
         partners = self._partners(nodes[name], list(nodes.values())) if name in nodes else None
@@ -129,7 +130,7 @@ class Verification:
         self._slurm.undrain(name)
 
     def _settle(self, began: float, tested: Sequence["_Held"], measured: Sequence[Measured]) -> None:
-        """Wait where a quick check drained a node, or has drained none as the node was new: one that fails does now."""
+        """Wait until quick checks that still fail have drained their nodes again."""
         pairs = zip(tested, measured, strict=True)
         if any(result.passed and self._may_fail_quickly(held_node.node) for held_node, result in pairs):
             while self._measuring.clock.now() - began < self._settings.settle_seconds:
@@ -140,7 +141,7 @@ class Verification:
         return check_of(node.state) in self._settings.verifies or is_last
 
     def _conclude(self, node: SlurmNode, measured: Measured) -> None:
-        """Drain a tested node again unless it has passed all that it has to."""
+        """Drain a tested node again, unless it has passed everything that it must pass."""
         left = self._left_to_pass(node) if measured.passed else node.state.reason
         if measured.passed is False:
             passed = passed_by_newcomer(node.state)
@@ -157,7 +158,7 @@ class Verification:
             self._event("undrained", node=node.name, reason=node.state.reason, value=measured.text)
 
     def _close(self, held: Iterable["_Held"]) -> None:
-        """Drain nodes that nobody has judged, and open each to others only then."""
+        """Drain nodes without a verdict, and only then delete their reservations."""
         for held_node in held:
             with suppress(SlurmCallError):  # the reservation stays, and the next run repairs
                 if not self._now(held_node.node.name).state.drained:
@@ -165,14 +166,14 @@ class Verification:
                 self._slurm.release(held_node.reservation)
 
     def _left_to_pass(self, node: SlurmNode) -> str:
-        """Return the reason for which a new node stays drained although it has passed; empty for none."""
+        """Return why a new node stays drained although it has passed; empty if it does not."""
         done = passed_by_newcomer(node.state)
         if done is None:
             return ""
         return reason_after([*done, self._settings.check], self._first(node))
 
     def _first(self, node: SlurmNode) -> Sequence[str]:
-        """Return the checks that a new node of its set has to pass."""
+        """Return the checks that a new node of this node set must pass."""
         node_set = node_set_of(node, self._settings)
         return () if node_set is None else self._settings.node_sets[node_set].first
 
@@ -183,7 +184,7 @@ class Verification:
         return found[0]
 
     def _partners(self, node: SlurmNode, nodes: Sequence[SlurmNode]) -> list[SlurmNode] | None:
-        """Return one idle node to go with the tested one, for a check of several; None where there is none."""
+        """Return an idle partner for the tested node if the check needs several nodes; None if there is none."""
         if self._settings.size == 1:
             return []
         idle = idle_nodes(nodes, self._settings)
@@ -191,7 +192,7 @@ class Verification:
 
 
 def fields(measured: Measured, now: float) -> dict[str, Any]:
-    """Return a result as reports have it."""
+    """Return a result in the form of reports."""
     return {
         "time": now,
         "passed": measured.passed is True,

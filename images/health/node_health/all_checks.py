@@ -1,4 +1,4 @@
-"""All checks: the reading that each needs, and its judgement. Limits and actions come with the settings."""
+"""All checks: the reading that a check needs, and its judgement. The settings have limits and actions."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from node_health.readings import Readings
 from node_health.results import CheckResult
 
 Judge = Callable[[float, Readings], CheckResult | None]
-"""Judgement of readings by a limit, None where a reading is missing: such a check neither passes nor fails."""
+"""Function that judges readings by a limit. None if a reading is missing: the check neither passes nor fails."""
 
 
 class Check(NamedTuple):

@@ -1,4 +1,4 @@
-"""Best values of a node's parts, such as the lanes of a GPU: its own before, and those of most others like it.
+"""Best values of a node's parts, such as the lanes of a GPU: earlier ones, and those of most similar parts.
 
 The maximum that a part itself reports is no measure: a slot may have half of a card's lanes for good.
 """
@@ -6,11 +6,11 @@ The maximum that a part itself reports is no measure: a slot may have half of a 
 from collections.abc import Mapping, MutableMapping
 
 _FEWEST_ALIKE = 4
-"""Parts alike from which most decide about one: of two or three, either may have the odd slot."""
+"""Number of similar parts from which the majority counts: of two or three, any may be in an unusual slot."""
 
 
 def keep(best: MutableMapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
-    """Return the best values of rounds before this one, and keep the better of both.
+    """Return the best values of earlier rounds, and store the better of old and new ones.
 
     Args:
         best: Best values so far, changed in place.
@@ -22,7 +22,7 @@ def keep(best: MutableMapping[str, float], now: Mapping[str, float]) -> dict[str
 
 
 def of_most(now: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """Return by place the largest value that more than half of its kind have; 0 if its kind has fewer than four.
+    """Return the largest value that more than half of similar parts have, by place; 0 for fewer than four parts.
 
     Args:
         now: Values by their places.

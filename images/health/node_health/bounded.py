@@ -1,7 +1,7 @@
-"""Programs and calls that end within a bound, whatever they do.
+"""Programs and calls that end within a time limit, whatever they do.
 
-A process that waits in the kernel for a dead device or server cannot be killed. It is left behind, with its pid, and
-not started again as long as it is there: one such process a tool, not one a round.
+A process that waits in the kernel for a dead device or server cannot be killed. It is left behind, and its pid is
+recorded. Until it ends, the same tool is not started again, so there is one such process per tool, not one per round.
 """
 
 import os
@@ -22,11 +22,11 @@ class ProgramEnd(NamedTuple):
     """End of a program."""
 
     status: int | None
-    """Exit status; None where the program had not ended within its bound. A signal's is negative."""
+    """Exit status, negative for a signal; None if the program had not ended in time."""
     output: str = ""
     errors: str = ""
     left: int = 0
-    """Process that could not be ended; 0 for none."""
+    """Process that could not be ended; 0 if there is none."""
 
     @property
     def words(self) -> str:
@@ -74,7 +74,7 @@ class BoundedWork:
         return ProgramEnd(status, self._text(self._output), self._text(self._errors))
 
     def _status(self, deadline: float) -> int | None:
-        """Return the exit status, None where the process has not ended at the deadline."""
+        """Return the exit status; None if the process has not ended at the deadline."""
         watched = os.pidfd_open(self._pid)
         try:
             poll = select.poll()
@@ -111,7 +111,7 @@ class BoundedProgram(BoundedWork):
 
 
 class BoundedCall(BoundedWork):
-    """A function that runs in a process of its own: a program less to start.
+    """A function that runs in a forked process, without starting a program.
 
     Args:
         function: Returns what becomes output, piece by piece. An OSError ends the process with status 1 and its words.
@@ -137,7 +137,7 @@ class BoundedCall(BoundedWork):
 
 
 def is_there(pid: int) -> bool:
-    """Return True for a process that has not ended; a zombie has."""
+    """Return True for a process that has not ended. A zombie has ended."""
     try:
         with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123 - pathlib takes long to import
             return file.read().rpartition(")")[2].split()[0] not in {"Z", "X"}

@@ -24,23 +24,23 @@ class CheckSettings(NamedTuple):
     undrain: str
     """`auto`, `verify` or `never`."""
     failures: int
-    """Rounds in a row that fail before the action."""
+    """Consecutive failed rounds before the action."""
     passes: int
-    """Rounds in a row that pass before the end of a drain."""
+    """Consecutive passed rounds that end a drain."""
     every_seconds: float
     states: tuple[str, ...]
     """`idle`, `busy`."""
     source: str = ""
-    """Source of limit and action, for a person."""
+    """Origin of limit and action, for a person."""
 
     @property
     def drains(self) -> bool:
-        """Return True where a failure takes the node out of service."""
+        """Return True if a failure takes the node out of service."""
         return self.action != "log"
 
     @property
     def replaces(self) -> bool:
-        """Return True where a failure asks for another machine."""
+        """Return True if a failure asks for another machine."""
         return self.action == "drain_and_replace"
 
 
@@ -49,10 +49,10 @@ class PodVolume(NamedTuple):
 
     path: str
     shared: bool
-    """Other nodes use it as well: its failure is none of the node's."""
+    """Other nodes use it as well, so that its failure is not the node's."""
     read_only: bool
     in_memory: bool
-    """Files in it are memory of the pod, and no disk's."""
+    """Files in it use the pod's memory, not a disk."""
 
 
 class NodeSettings(NamedTuple):
@@ -63,20 +63,20 @@ class NodeSettings(NamedTuple):
     """Bound of a round."""
     interval_seconds: float
     gpus: int
-    """Whole GPUs that the node has to have; 0 for none, or with MIG instances alone."""
+    """Whole GPUs that the node must have; 0 for none, or for MIG instances only."""
     gpu_type: str
     memory_mib: int
-    """Memory that the pod requests; 0 where it requests none."""
+    """Memory that the pod requests; 0 if it requests none."""
     volumes: tuple[PodVolume, ...]
     jail: str
     """Root directory of new jobs."""
     program: tuple[str, ...]
-    """Command of the user's own check; empty for none."""
+    """Command of the user's own check; empty if there is none."""
     program_seconds: float
     smi_seconds: float = SMI_SECONDS
     """Bound of nvidia-smi."""
     process_limit: int = 0
-    """Processes and threads that a user may have; 0 if the configuration is of a version without it."""
+    """Processes and threads that a user may have; 0 if an earlier version wrote the configuration."""
 
 
 def parse(text: str) -> NodeSettings:

@@ -20,20 +20,20 @@ SETTINGS = "/etc/soperator/health"
 """Folder with the settings of each node set: the ConfigMap."""
 
 RUN = "/run/slurm"
-"""Folder of the result, `health.json`, and of what rounds remember."""
+"""Folder of the result, `health.json`, and of the state that rounds keep."""
 
 
 STOPPED = findings_text(["round"])
 """Finding of a node whose rounds do not end, or have no settings."""
 
 _STUCK_SECONDS = 300
-"""Age of a round that never ends: slurmd kills a round after 60 s, and only the kernel can hold one longer."""
+"""Age at which a round counts as stuck: slurmd kills a round after 60 s, so only the kernel can hold one longer."""
 
 _ASKED_SECONDS = 5
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return its exit status: 1 where slurmd has something to log."""
+    """Run the command and return its exit status: 1 if slurmd has something to log."""
     if arguments not in ([], ["explain"]):
         print("usage: health-check [explain]", file=sys.stderr)
         return 64
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN, slurm: Slurm | None = None) -> int:
-    """Run one round. A second one at the same time does nothing, but to show that the first never ends."""
+    """Run one round. A second one at the same time only reports a round that never ends."""
     calls, marker = slurm or Slurm(), f"{run_folder}/health.stopped"
     try:
         return _check(node, settings_folder, run_folder, calls, marker)
@@ -82,21 +82,21 @@ def _check(node: str, settings_folder: str, run_folder: str, calls: Slurm, marke
 
 
 def _stamp(lock: IO[str]) -> None:
-    """Write the begin of this round into the file that it holds."""
+    """Write the start time of this round into the lock file."""
     lock.truncate(0)
     lock.write(f"{time.time():.0f}")
     lock.flush()
 
 
 def _age(lock: IO[str]) -> float:
-    """Return the age of the round that holds the lock, in seconds; 0 where it has not written its begin."""
+    """Return the age of the round that holds the lock, in seconds; 0 if it has not written its start time."""
     lock.seek(0)
     text = lock.read(32)
     return max(0.0, time.time() - float(text)) if text.isdigit() else 0.0
 
 
 def _stopped(node: str, problem: str, slurm: Slurm, marker: str) -> int:
-    """Show once in slurmctld that rounds have stopped, and report it. The next round that ends removes it."""
+    """Show once in slurmctld that rounds have stopped, and report it. The next complete round removes it."""
     if os.path.exists(marker):  # noqa: PTH110 - pathlib takes long to import
         return 0
     try:
@@ -113,7 +113,7 @@ def _stopped(node: str, problem: str, slurm: Slurm, marker: str) -> int:
 
 
 def _not_checked(problem: str, memory: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the event of settings that cannot be read, once."""
+    """Return an event for unreadable settings, once."""
     is_known = memory.get("unreadable") == problem
     memory["unreadable"] = problem
     return [] if is_known else [{"event": "not checked", "problem": problem}]
@@ -128,7 +128,7 @@ def _settings_text(node: str, folder: str) -> str:
 
 
 def explain(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN) -> int:
-    """Print each check with its last reading, its limit for this node and the source of that, and the GPUs."""
+    """Print the last reading of every check, its limit for this node and the limit's source, and the GPUs."""
     try:
         settings = check_settings.parse(_settings_text(node, settings_folder))
         last: dict[str, Any] = json.loads(read(f"{run_folder}/health.json") or "{}")

@@ -1,4 +1,4 @@
-"""Questions to file systems, for a process of their own: each may wait in the kernel for a server that is gone."""
+"""Calls to file systems, in a process of their own: any may wait in the kernel for a server that is gone."""
 
 import errno
 import os
@@ -8,10 +8,10 @@ _WRITTEN = b"ok"
 
 
 def use(path: str, *, writing: bool) -> Iterator[str]:
-    """Yield blocks in all, available blocks, inodes in all and free inodes, then create, write and read a file.
+    """Yield total blocks, free blocks, total inodes and free inodes, then create, write and read a file.
 
-    Users write to the same folders: the file has a name that nobody knows before, it must not be there, and only the
-    open file is used. By a link of theirs, root would write to any other file; a pipe would hold it.
+    Users can write to the same folders. So the file has an unpredictable name, must not exist before, and is used
+    through its descriptor only. Through a user's link, root would write to any file; a pipe would block it.
 
     Args:
         path: Folder on the file system.
@@ -33,7 +33,7 @@ def use(path: str, *, writing: bool) -> Iterator[str]:
 
 
 def active_tree(jail: str) -> Iterator[str]:
-    """Yield the path of the jail's active tree, by its links: the kernel follows none there for root.
+    """Yield the path of the jail's active tree, from its links: the kernel does not follow links there for root.
 
     Raises:
         OSError: There is none.

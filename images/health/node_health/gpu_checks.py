@@ -10,7 +10,7 @@ _WHOLE_BOARD = 8
 
 
 def tool(_limit: float, readings: Readings) -> CheckResult | None:
-    """nvidia-smi is in the container: without it no check of GPUs has a reading."""
+    """nvidia-smi is in the container. Otherwise no GPU check has a reading."""
     return CheckResult(readings.has_smi, "found" if readings.has_smi else "nvidia-smi not found")
 
 
@@ -25,7 +25,7 @@ def query(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def warnings(_limit: float, readings: Readings) -> CheckResult | None:
-    """Warnings of nvidia-smi, and single values whose text is an error."""
+    """Warnings of nvidia-smi, and single values that are errors."""
     if readings.gpus is None:
         return None
     errors = [f"{error} on {gpu.name}" for gpu in readings.gpus for error in gpu.errors]
@@ -47,7 +47,7 @@ def count(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def model(_limit: float, readings: Readings) -> CheckResult | None:
-    """Product of each GPU, which is of the node set's type."""
+    """Product name of every GPU, which must match the node set's type."""
     wanted = readings.settings.gpu_type
     if readings.gpus is None or not wanted:
         return None
@@ -71,7 +71,7 @@ def corrected(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def remap_pending(_limit: float, readings: Readings) -> CheckResult | None:
-    """Parts of a GPU that the next reset repairs, or takes out of use."""
+    """Parts of a GPU that the next reset repairs or disables."""
     if readings.gpus is None:
         return None
     return none_of([f"{part} on {gpu.name}" for gpu in readings.gpus for part in gpu.pending], "pending:")
@@ -85,14 +85,14 @@ def remap_failed(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def recovery(_limit: float, readings: Readings) -> CheckResult | None:
-    """Action that the driver asks for."""
+    """Recovery action that the driver asks for."""
     if readings.gpus is None:
         return None
     return none_of([f"{gpu.recovery} of {gpu.name}" for gpu in readings.gpus if gpu.recovery], "needed:")
 
 
 def slowdown(_limit: float, readings: Readings) -> CheckResult | None:
-    """Clocks that the hardware lowers, for heat or power."""
+    """Clocks that the hardware lowers because of heat or power."""
     if readings.gpus is None:
         return None
     return none_of([f"{gpu.slowdowns[0]} on {gpu.name}" for gpu in readings.gpus if gpu.slowdowns], "active:")
@@ -109,7 +109,7 @@ def memory_temperature(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def width(_limit: float, readings: Readings) -> CheckResult | None:
-    """Lanes of the PCIe link, against the most that this node has seen: of the GPU, or of most of its kind."""
+    """Lanes of the PCIe link, compared with the most that this GPU, or most GPUs of its kind on the node, had."""
     working = [gpu for gpu in readings.gpus or () if gpu.width is not None]
     now = {gpu.name: gpu.width or 0.0 for gpu in working}
     if not now:
@@ -144,7 +144,7 @@ def replays(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def fabric(_limit: float, readings: Readings) -> CheckResult | None:
-    """NVLink fabric of a GPU, which fabric manager has to have completed, and its health."""
+    """NVLink fabric of a GPU: fabric manager must have completed it, and it must be healthy."""
     known = [gpu for gpu in readings.gpus or () if gpu.fabric]
     if all(gpu.fabric == "N/A" for gpu in known):
         return None  # `no_fabric`
@@ -154,7 +154,7 @@ def fabric(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
-    """NVLink of a node with several GPUs of boards that have one: some machines are a part of a board without it."""
+    """NVLink of a node whose GPUs could be linked. Some machines are a part of a board without links."""
     boards = [gpu for gpu in readings.gpus or () if has_fabric(gpu.product)]
     if len(boards) < 2:
         return None
@@ -165,7 +165,7 @@ def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def links(limit: float, readings: Readings) -> CheckResult | None:
-    """Active NVLinks of each GPU: of those on boards as many as their model and their neighbours, of all as before.
+    """Active NVLinks of a GPU: on boards as many as the model has and as its neighbours, elsewhere as many as before.
 
     In a smaller machine, all may have fewer alike: four V100 of a board of eight have 4 of 6 (p3.8xlarge of AWS).
     """
@@ -193,7 +193,7 @@ def link_errors(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def peers(_limit: float, readings: Readings) -> CheckResult | None:
-    """Access of each GPU to the memory of each other one."""
+    """Access of every GPU to the memory of every other one."""
     return None if readings.peers is None else none_of(readings.peers, "missing:")
 
 
@@ -205,22 +205,22 @@ def processes(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def memory_used(limit: float, readings: Readings) -> CheckResult | None:
-    """Memory of GPUs in use on a node without a job: processes of other pods are seen by it alone."""
+    """GPU memory in use on a node without a job. Processes of other pods show only here."""
     return at_most(_values(readings, "memory_used_mib"), limit, "MiB")
 
 
 def xid(_limit: float, readings: Readings) -> CheckResult | None:
-    """Errors of the driver after which a GPU needs a reset, a reboot or a replacement (Xid), until that was done."""
+    """Driver errors (Xid) after which a GPU needs a reset, a reboot or a replacement, until that happens."""
     return _of_kernel(readings, "xid")
 
 
 def xid_noted(_limit: float, readings: Readings) -> CheckResult | None:
-    """Errors of the driver in the last hour that are worth a look, and need no act (Xid)."""
+    """Driver errors (Xid) of the last hour that deserve a look but need no action."""
     return _of_kernel(readings, "xid_noted")
 
 
 def _of_kernel(readings: Readings, signature: str) -> CheckResult | None:
-    """Return errors of GPUs by the number that nvidia-smi has for them, if it has answered."""
+    """Return errors of GPUs by their index in nvidia-smi, if it has answered."""
     if readings.kernel is None:
         return None
     found = readings.kernel.get(signature, [])

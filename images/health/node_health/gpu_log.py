@@ -1,4 +1,4 @@
-r"""Lines of NVIDIA's driver in the kernel's log: errors of GPUs and switches (Xid, SXid), and what ends them.
+r"""Lines of NVIDIA's driver in the kernel's log: errors of GPUs and switches (Xid, SXid), and lines that end them.
 
 Forms, by drivers 470 to 595: `NVRM: Xid (PCI:0000:9b:00): 79, pid=..., name=..., ...`, without `PCI:` in old drivers,
 with ` GPU-I:05` behind the address for a MIG instance; `NVRM: GPU 0000:9b:00.0: GPU has fallen off the bus.`, and the
@@ -31,23 +31,23 @@ class GpuLine(NamedTuple):
     device: str
     """Address of the GPU or switch, `0000:9b:00`; empty for all."""
     words: str
-    """Error in a finding; empty for a line that ends the errors of the device."""
+    """Error text in a finding; empty for a line that ends the errors of the device."""
     action: str = NONE
 
     @property
     def ends(self) -> bool:
-        """Return True for a line after which earlier errors of the device are over."""
+        """Return True for a line that ends earlier errors of the device."""
         return not self.words
 
 
 def address(text: str) -> str:
-    """Return a PCI address as lines of the kernel have it, from `00000000:9B:00.0` as well."""
+    """Return a PCI address in the form of the kernel's log, from `00000000:9B:00.0` as well."""
     domain, _, rest = text.lower().partition(":")
     return f"{domain[-4:] if domain.startswith('0000') else domain}:{rest.partition('.')[0]}"
 
 
 def read_line(text: str, begun: str = "") -> GpuLine | None:
-    """Return the meaning of a line; None for one without any.
+    """Return the meaning of a line; None if it has none.
 
     Args:
         text: The line.
@@ -69,7 +69,7 @@ def read_line(text: str, begun: str = "") -> GpuLine | None:
 
 
 def begins(text: str) -> str:
-    """Return the GPU of a line that may begin the message of a lost GPU; empty for others."""
+    """Return the GPU of a line that may begin the message about a lost GPU; empty for other lines."""
     found = _LOST_BEGINS.match(text)
     return address(found[1]) if found else ""
 

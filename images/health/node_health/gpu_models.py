@@ -6,10 +6,10 @@ from itertools import pairwise
 _WORD = re.compile(r"[a-z0-9]+")
 
 _MADE_UP = re.compile(r"nvidia|tesla|gpu|hgx|dgx|shared|board|\d+x|sxm\d*")
-"""Parts of a type that products do not have in their names: an H100 of a board is an `NVIDIA H100 80GB HBM3`."""
+"""Parts of a type that product names lack: an H100 on a board is an `NVIDIA H100 80GB HBM3`."""
 
 _FORM = re.compile(r"(sxm\d?|pcie|nvl(?!ink))")
-"""Forms that types have without a hyphen: `h100pcie`."""
+"""Form factors that types append without a hyphen: `h100pcie`."""
 
 _SIZE = re.compile(r"\d+gb?")
 
@@ -20,7 +20,7 @@ _RETIRES_PAGES = re.compile(r"\b(?:Kepler|Maxwell|Pascal|Volta|Turing|V100S?|T4G
 
 
 def is_of_type(wanted: str, product: str) -> bool:
-    """Return True for a product whose name has all parts of a type, each as a whole.
+    """Return True for a product whose name has all parts of a type as whole words.
 
     Args:
         wanted: Type of a node set: `h100`, `h100-sxm5-80gb`, `rtx6000`, `nvidia_a100-pcie`.
@@ -37,7 +37,7 @@ def is_of_type(wanted: str, product: str) -> bool:
 
 
 def is_card(product: str) -> bool:
-    """Return True for a PCIe or NVL card: its NVLinks lead over a bridge, which may be none."""
+    """Return True for a PCIe or NVL card. Its NVLinks need a bridge, which may be missing."""
     return bool(_CARD.search(product))
 
 

@@ -1,7 +1,7 @@
-"""One round: readings, results, rounds in a row, a drain or its end, and the report of it.
+"""One round: readings, results, consecutive results, a drain or its end, and its report.
 
-slurmd starts a round every HealthCheckInterval, and logs what one printed that ends with a status other than 0. A
-healthy round prints nothing, changes nothing, and asks slurmctld nothing.
+slurmd starts a round every HealthCheckInterval, and logs its output if the exit status is not 0. A healthy round prints
+nothing, changes nothing, and asks slurmctld nothing.
 """
 
 import json
@@ -38,11 +38,11 @@ FORMAT = 1
 _XID = "gpu_xid"
 
 _LEAST_CALL_SECONDS = 3.0
-"""Time of a call of slurmctld after a round that nvidia-smi has made long: three of them fit before slurmd ends it."""
+"""Shortest time for a call to slurmctld after a slow nvidia-smi: three of them fit before slurmd ends the round."""
 
 
 class Slurm(NamedTuple):
-    """Calls of slurmctld."""
+    """Calls to slurmctld."""
 
     ask: Callable[[str, float], NodeState] = node_record.ask
     drain: Callable[[str, str, float], None] = node_record.drain
@@ -51,7 +51,7 @@ class Slurm(NamedTuple):
 
 
 def due(settings: NodeSettings, memory: Mapping[str, Any], now: float) -> list[str]:
-    """Return the checks of this round that this program knows. Rounds come with a jitter of half an interval."""
+    """Return the checks that are due in this round. The start of rounds varies by up to half an interval."""
     ran = memory.get("ran", {})
     early = settings.interval_seconds / 2
     return [
@@ -62,7 +62,7 @@ def due(settings: NodeSettings, memory: Mapping[str, Any], now: float) -> list[s
 
 
 def judge(names: list[str], settings: NodeSettings, readings: Readings) -> dict[str, CheckResult]:
-    """Return results of checks that apply to the node as it is, and have their reading."""
+    """Return the results of checks that apply to the node's state and have their readings."""
     state = "busy" if readings.busy else "idle"
     found = {
         name: CHECKS[name].judge(settings.checks[name].limit or 0, readings)
@@ -96,7 +96,7 @@ class Round:
         self._end = time.monotonic() + settings.seconds
 
     def run(self) -> list[dict[str, Any]]:
-        """Run the checks that are due, act, and return the events of the round."""
+        """Run the due checks, act, and return the events of the round."""
         names = due(self.settings, self._memory, self._now)
         sources = Readers(
             self.settings,
@@ -142,9 +142,9 @@ class Round:
         return failing(self.settings.checks, self._tallies())
 
     def _act(self) -> None:
-        """Drain or undrain the node, and show findings that stay.
+        """Drain or undrain the node, and show failed checks that drain nothing.
 
-        slurmctld is asked where something may follow, and once after the pod's start.
+        slurmctld is asked only if this may change something, and once after the pod's start.
         """
         reasons = {name: self._reason(name) for name in self._failing() if self.settings.checks[name].drains}
         found = findings(self.settings.checks, self._tallies())
@@ -177,16 +177,16 @@ class Round:
             self._memory["unanswered"] = str(error)
 
     def _recall(self, node: NodeState) -> None:
-        """Recall from the reason of a drain what an earlier pod knew of ports, and count no pass from before that."""
+        """Restore from a drain's reason what an earlier pod knew about ports, and count no pass from before."""
         if (check := check_of(node)) and (before := ports_before(node.reason)):
             ports = self._memory.setdefault("ports", {})
             ports.update({name: max(rate, ports.get(name, 0)) for name, rate in before.items()})
             self._memory.get("tallies", {}).pop(check, None)
 
     def _forgets_errors(self, node: NodeState) -> bool:
-        """Return True if errors of GPUs are over, as an admin has freed the node since they were found.
+        """Return True if errors of GPUs are over because an admin undrained the node since they were found.
 
-        A new pod finds history in the kernel's log, too: the drain of an error that is not over would be there.
+        A new pod also finds old errors in the kernel's log. If one were not over, its drain would still exist.
         """
         if "kernel" not in self._memory or check_of(node) == _XID:
             return False
@@ -260,13 +260,13 @@ class Round:
 
 
 def _identity(gpu: Gpu) -> dict[str, Any]:
-    """Return all by which a technician finds a GPU."""
+    """Return everything that identifies a GPU for a technician."""
     found = {"name": gpu.name, "address": gpu.address, "serial": gpu.serial, "uuid": gpu.uuid, "product": gpu.product}
     return {**found, "device": "" if gpu.minor is None else f"/dev/nvidia{gpu.minor}"}
 
 
 def load(path: str) -> dict[str, Any]:
-    """Return the memory of earlier rounds; empty where there is none, or a damaged one."""
+    """Return the stored state of earlier rounds; empty if there is none, or if it is damaged."""
     try:
         memory = json.loads(read(path) or "{}")
     except ValueError:
@@ -275,7 +275,7 @@ def load(path: str) -> dict[str, Any]:
 
 
 def save(path: str, content: Mapping[str, Any]) -> None:
-    """Write a file as a whole, or not at all."""
+    """Write a file atomically."""
     beside = f"{path}.new"
     with open(beside, "w") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
         json.dump(content, file)

@@ -1,4 +1,4 @@
-"""Readings from files of the kernel, which answer at once."""
+"""Readings from kernel files, which answer at once."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from node_health.readings import Port
 _COUNTERS = ("symbol_error", "link_downed", "port_rcv_errors")
 _TIMEX_FIELDS = 26
 _FIRST_USER = 1000
-"""Lowest uid of people: those below are of the image's daemons."""
+"""Lowest uid of a person: the image's daemons have lower ones."""
 
 _OF_USER = re.compile(r"^Uid:\t(\d+)\t.*^Threads:\t(\d+)$", re.MULTILINE | re.DOTALL)
 """In /proc/<pid>/status, where the kernel escapes line ends in a name."""
 
 
 def read(path: str) -> str:
-    """Return a file's text; empty where it cannot be read. A process may have any bytes as its name."""
+    """Return a file's text; empty if it cannot be read. Names of processes may contain any bytes."""
     try:
         with open(path, errors="replace", newline="") as file:  # noqa: PTH123 - pathlib takes long to import
             return file.read()
@@ -45,9 +45,9 @@ def ports(root: str = "") -> dict[str, Port]:
 
 
 def available_mib(root: str = "") -> float | None:
-    """Return the memory that new processes can get: of the machine, or what the pod's limit leaves (cgroup v2).
+    """Return the memory that new processes can get, of the machine or within the pod's limit (cgroup v2).
 
-    Caches of files give way to processes. tmpfs does not, and is in none of these lists.
+    File caches count as available. tmpfs does not.
     """
     found = re.search(r"^MemAvailable:\s+(\d+) kB", read(f"{root}/proc/meminfo"), re.MULTILINE)
     machine = int(found[1]) / 1024 if found else None
@@ -73,9 +73,9 @@ def memory_errors(counter: str, root: str = "") -> dict[str, float]:
 
 
 def process_ids(root: str = "", limit: int = 0) -> tuple[float | None, dict[int, float]]:
-    """Return shares of the process ids, of the machine or of the pod, in percent: the larger one.
+    """Return the used share of process ids, of the machine or the pod, in percent: the larger one.
 
-    First those in use that no user of the pod has, None if no limit is known; then those of each user, by uid.
+    The first value is for ids that no user of the pod has, None if no limit is known. The others are by uid.
 
     Args:
         root: Folder with the kernel's files, for tests.
@@ -97,7 +97,7 @@ def process_ids(root: str = "", limit: int = 0) -> tuple[float | None, dict[int,
 
 
 def _cgroups(root: str) -> Iterator[str]:
-    """Yield folders of the cgroups that processes are counted in, from the process's own up: of version 2 and of 1."""
+    """Yield the cgroup folders that count processes, from the process's own upwards: versions 2 and 1."""
     for mount, controller in ((f"{root}/sys/fs/cgroup", ""), (f"{root}/sys/fs/cgroup/pids", "pids")):
         found = re.search(rf"^\d+:{controller}:/(.*)$", read(f"{root}/proc/self/cgroup"), re.MULTILINE)
         names = [name for name in found[1].split("/") if name] if found else []
@@ -114,7 +114,7 @@ def _threads_of_users(root: str) -> dict[int, int]:
 
 
 def read_only(root: str = "") -> set[str]:
-    """Return mount points whose file system is read-only, also where the kernel made it so after an error."""
+    """Return mount points with a read-only file system, also if the kernel made it read-only after an error."""
     found = set()
     for line in read(f"{root}/proc/self/mountinfo").split("\n"):
         mount, _, file_system = line.partition(" - ")
@@ -131,9 +131,9 @@ def mounted(root: str = "") -> set[str]:
 
 
 def is_busy(root: str = "") -> bool:
-    """Return True while a step of a job runs. slurmd's own `slurmstepd infinity` holds a cgroup, not a job.
+    """Return True while a job's step runs. slurmd's own `slurmstepd infinity` holds a cgroup, not a job.
 
-    A user's process can have the same name, but not root's id.
+    A user's process can have the same name, but not root's uid.
     """
     for pid in _names(f"{root}/proc"):
         is_step = pid.isdecimal() and read(f"{root}/proc/{pid}/comm").startswith("slurmstepd")
@@ -144,7 +144,7 @@ def is_busy(root: str = "") -> bool:
 
 
 def clock_error_seconds() -> float | None:
-    """Return the largest error of the clock in seconds, by adjtimex(2) without changing anything."""
+    """Return the largest error of the clock in seconds, by adjtimex(2), which changes nothing here."""
     import ctypes  # noqa: PLC0415 - takes longer to load than all other checks, and this one runs now and then
 
     timex = (ctypes.c_long * _TIMEX_FIELDS)()  # modes, offset, freq, maxerror, esterror, status ...

@@ -36,20 +36,20 @@ SIGNATURES = {
         r"total-vm:\w+, anon-rss:\w+, file-rss:\w+, shmem-rss:\w+, UID:0\b"
     ),
 }
-"""Beginnings of lines of the drivers mlx5_core, ext4, xfs, of block devices, EDAC and the kernel's memory."""
+"""Beginnings of log lines: drivers mlx5_core, ext4 and xfs, block devices, EDAC, and memory management."""
 
 _RECORD_BYTES = 8192
 _KERNELS_OWN = 8
 """Priorities of the kernel's facility are lower: programs write to /dev/kmsg with one of their own."""
 
 _MOST_FOUND = 20
-"""Failures that are kept of a signature: disks that fail all the time push no GPU's out."""
+"""Failures that are kept per signature, so that a disk that fails all the time displaces no GPU error."""
 
 XID, XID_NOTED = "xid", "xid_noted"
-"""Errors of GPUs that take a node out of service until something ends them, and those that are worth a look."""
+"""GPU errors that take a node out of service until something ends them, and GPU errors that only deserve a look."""
 
 _ASKED = "Xid 154 "
-"""Begin of the words for an action that the driver asks for."""
+"""Prefix of the text for an action that the driver asks for."""
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
@@ -57,10 +57,10 @@ _RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
 
 
 class KernelLog:
-    """Failures found so far, of which later rounds read on from the last record."""
+    """Failures found so far. Later rounds continue after the last record."""
 
     def __init__(self, memory: dict[str, Any], boot: str) -> None:
-        """Keep what was found, in place; forget that of an earlier boot."""
+        """Keep the earlier failures; forget those of an earlier boot."""
         if memory.get("boot") != boot:
             memory.clear()
             memory.update(boot=boot, sequence=-1, found=[])
@@ -84,7 +84,7 @@ class KernelLog:
                     self._keep(name, seconds, place)
 
     def _add_gpus(self, text: str, seconds: float) -> None:
-        """Keep an error of a GPU, or end those that a line shows to be over."""
+        """Keep a GPU error, or end the errors that a line shows to be over."""
         line = gpu_log.read_line(text, self._memory.pop("begun", ""))
         if begun := gpu_log.begins(text):
             self._memory["begun"] = begun
@@ -98,16 +98,16 @@ class KernelLog:
         self._keep(XID_NOTED if line.action == FINDING else XID, seconds, line.words)
 
     def settle(self, devices: Iterable[str]) -> None:
-        """End the errors of GPUs whose driver asks for no act, found in earlier rounds."""
+        """End the GPU errors of earlier rounds if the driver asks for no action."""
         settled = [*devices]
         self._forget(lambda place: any(_is_of(device, place) for device in settled))
 
     def settle_switches(self) -> None:
-        """End the errors of switches: all GPUs behind them are well, and so is their fabric."""
+        """End the errors of switches, as all GPUs behind them and their fabric are healthy."""
         self._forget(lambda place: place.startswith("SXid "))
 
     def forget_known(self) -> None:
-        """End the errors of GPUs that rounds before this one have found: an admin has freed the node since."""
+        """End the GPU errors that earlier rounds found, as an admin has undrained the node since."""
         new = self._memory.get("new", [])
         self._forget(lambda place: place not in new)
 
@@ -121,7 +121,7 @@ class KernelLog:
         found[:] = [failure for failure in found if failure[0] != XID or not is_over(failure[2])]
 
     def _keep(self, name: str, seconds: float, place: str) -> None:
-        """Keep a failure, instead of the same one before, and of its signature the oldest."""
+        """Keep a failure in place of an equal one, and drop the oldest of its signature."""
         self._memory["new"].append(place)
         found: list[Any] = self._memory["found"]
         same = [failure for failure in found if failure[0] == name]
@@ -129,7 +129,7 @@ class KernelLog:
         found[:] = [*(failure for failure in found if failure not in outdated), [name, seconds, place]]
 
     def failures(self, uptime_seconds: float) -> dict[str, list[str]]:
-        """Return places of failures by signature: of the last hour, of GPUs that need an act since boot."""
+        """Return places of failures by signature: of the last hour, or since boot for GPUs that need an action."""
         result: dict[str, list[str]] = {}
         for name, seconds, place in self._memory["found"]:
             places = result.setdefault(name, [])
@@ -150,7 +150,7 @@ def _signatures(text: str) -> Iterator[tuple[str, str]]:
 
 
 def records(path: str = "/dev/kmsg") -> Iterator[str]:
-    """Yield the kernel's records that are there now.
+    """Yield the records that the kernel's log has now.
 
     Raises:
         OSError: The container has no such device, or may not read it.

@@ -17,7 +17,7 @@ def ports_active(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def port_rate(limit: float, readings: Readings) -> CheckResult | None:
-    """Rate of each active port: not below the limit, nor below its own before."""
+    """Rate of every active port: at least the limit, and at least its earlier rate."""
     if not readings.ports:
         return None
     if readings.slow_ports:
@@ -41,7 +41,7 @@ def port_receive_errors(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def memory_available(limit: float, readings: Readings) -> CheckResult | None:
-    """Available memory of a node without a job, in percent of its pod's own."""
+    """Available memory of a node without a job, in percent of the pod's memory."""
     if readings.available_mib is None or not readings.settings.memory_mib:
         return None
     return at_least({"": 100 * readings.available_mib / readings.settings.memory_mib}, limit, "%")
@@ -89,12 +89,12 @@ def shared_memory(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def process_ids(limit: float, readings: Readings) -> CheckResult | None:
-    """Process ids in use that no user of the pod has, in percent: a user's are no fault of the node."""
+    """Process ids in use that belong to no user of the pod, in percent. Users' ids are not a fault of the node."""
     return None if readings.process_ids is None else at_most({"": readings.process_ids}, limit, "%")
 
 
 def users_process_ids(limit: float, readings: Readings) -> CheckResult | None:
-    """Process ids of the user who has most, or of all users together, in percent."""
+    """Process ids of the user with the most, or of all users together, in percent."""
     if readings.process_ids is None:
         return None
     shares = {f"user {uid}": share for uid, share in readings.users_process_ids.items()}
@@ -104,7 +104,7 @@ def users_process_ids(limit: float, readings: Readings) -> CheckResult | None:
 
 
 def clock(limit: float, readings: Readings) -> CheckResult | None:
-    """Largest error of the clock by the kernel's own estimate."""
+    """Largest error of the clock, as the kernel estimates it."""
     return None if readings.clock_error_seconds is None else at_most({"": readings.clock_error_seconds}, limit, "s")
 
 
@@ -129,7 +129,7 @@ def kernel_slurm(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def slurmd(_limit: float, readings: Readings) -> CheckResult | None:
-    """Slurmd answers about itself."""
+    """Answer of slurmd about itself."""
     problem = readings.slurmd_problem
     return None if problem is None else CheckResult(not problem, problem or "answers")
 

@@ -1,4 +1,4 @@
-"""The node's record in slurmctld: asked for and changed by scontrol, within a bound."""
+"""The node's record in slurmctld, read and changed by scontrol within a time limit."""
 
 from node_health.bounded import BoundedProgram
 from node_health.state_machine import NodeState
@@ -6,7 +6,7 @@ from slurm_wire import records
 
 
 class NoAnswerError(Exception):
-    """slurmctld did not answer, or refused: the node stays as it is."""
+    """slurmctld did not answer, or refused. The node is left unchanged."""
 
 
 def parse_node(shown: str) -> NodeState:
@@ -23,7 +23,7 @@ def parse_node(shown: str) -> NodeState:
 
 
 def ask(node: str, seconds: float) -> NodeState:
-    """Return the node's state just now.
+    """Return the node's current state.
 
     Raises:
         NoAnswerError: slurmctld does not answer, or does not know the node.
@@ -37,12 +37,12 @@ def drain(node: str, reason: str, seconds: float) -> None:
 
 
 def undrain(node: str, seconds: float) -> None:
-    """End the node's drain. Other states of an admin stay. Slurm 24.11 keeps a reason that is not replaced."""
+    """End the node's drain. Other states of an admin stay. Slurm 24.11 keeps the reason until another replaces it."""
     _scontrol(seconds, "update", f"nodename={node}", "state=undrain", "reason=none")
 
 
 def show(node: str, text: str, seconds: float) -> None:
-    """Write findings into the node's `Extra`, where the exporter of metrics and people read them."""
+    """Write findings into the node's `Extra`, for the metrics exporter and for people."""
     _scontrol(seconds, "update", f"nodename={node}", f"extra={text}")
 
 

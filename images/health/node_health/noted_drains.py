@@ -1,4 +1,4 @@
-"""Drains in the name of a check that no round has made: hooks of jobs note them, and the next round takes them over.
+"""Drains in the name of a check that a job hook made. The next round takes them over.
 
 A healthy node asks slurmctld nothing, so a round would not see such a drain.
 """
@@ -14,7 +14,7 @@ _FILE = "health-noted-drain"
 
 
 def note(check: str, folder: str = RUN) -> None:
-    """Note the drain of the node by a check, after it."""
+    """Note that a check has drained the node."""
     beside = f"{folder}/{_FILE}.new"
     with open(beside, "w") as file:  # noqa: PTH123 - pathlib takes longer to import than a round's checks
         file.write(check)
@@ -22,7 +22,7 @@ def note(check: str, folder: str = RUN) -> None:
 
 
 def take_over(memory: MutableMapping[str, Any], folder: str = RUN) -> None:
-    """Have this round ask slurmctld, and let no pass from before the drain count for its end."""
+    """Make this round ask slurmctld, and let no earlier pass count towards the end of the drain."""
     check = read(f"{folder}/{_FILE}")
     if check:
         os.unlink(f"{folder}/{_FILE}")  # noqa: PTH108 - as above

@@ -1,4 +1,4 @@
-"""Takes the readings that a round needs: programs first, all at once, then files of the kernel meanwhile."""
+"""Takes the readings that a round needs: starts all programs at once, and reads kernel files meanwhile."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -12,12 +12,12 @@ from node_health.counters import increases
 from node_health.readings import Port, Readings, VolumeUse
 
 SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
-"""Places of nvidia-smi: of NVIDIA's container toolkit, and of a driver's folder, as on GKE."""
+"""Paths of nvidia-smi: of NVIDIA's container toolkit, and of a driver folder, as on GKE."""
 
 _SMI_LIBRARIES = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
 
 _INFOROM_STATUS = 14
-"""Status of nvidia-smi that warns about a damaged infoROM, with all GPUs described (nvidia-smi(1))."""
+"""Exit status of nvidia-smi that warns of a damaged infoROM but describes all GPUs (nvidia-smi(1))."""
 
 
 class Readers:
@@ -63,7 +63,7 @@ class Readers:
         return readings
 
     def _programs(self, readings: Readings) -> dict[str, tuple[Callable[[], None], Callable[[], None]]]:
-        """Return by source how its programs are started, and how their output becomes readings."""
+        """Return how the programs of every source are started, and how their output becomes readings."""
         return {
             "smi": (lambda: self._smi("smi", "-q", "-x"), lambda: self._read_smi(readings)),
             "links": (self._start_links, lambda: self._read_links(readings)),
@@ -86,11 +86,11 @@ class Readers:
     def _start(
         self, name: str, *command: str, seconds: float | None = None, variables: Mapping[str, str] | None = None
     ) -> None:
-        """Start a program, unless that of an earlier round could not be ended."""
+        """Start a program, unless an earlier round left one that could not be ended."""
         self._begin(name, lambda: BoundedProgram(command, seconds or self._seconds, variables))
 
     def _call(self, name: str, function: Callable[[], Iterable[str]]) -> None:
-        """Start a function, unless that of an earlier round could not be ended."""
+        """Start a function, unless an earlier round left one that could not be ended."""
         self._begin(name, lambda: BoundedCall(function, self._seconds))
 
     def _begin(self, name: str, begin: Callable[[], BoundedWork]) -> None:
@@ -137,7 +137,7 @@ class Readers:
         readings.best_widths = {gpu.name: best.get(gpu.address, 0) for gpu in readings.gpus}
 
     def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
-        """Return the GPUs of an answer; asked for each alone if a program's name has forged some."""
+        """Return the GPUs in an answer. If a program's name forged some, ask for every GPU alone."""
         try:
             return smi.parse_query(output)
         except smi.ForgedAnswerError as error:
@@ -148,7 +148,7 @@ class Readers:
         return tuple(smi.parse_alone(end.output if end else "", number) for number, end in enumerate(ends))
 
     def _smi_problem(self, outcome: ProgramEnd) -> str:
-        """Return the failure of nvidia-smi in words; empty for none, and for a warning about the infoROM alone."""
+        """Return the failure of nvidia-smi in words; empty if it succeeded, or warned about the infoROM only."""
         if outcome.status is None:
             return f"no answer in {self._smi_seconds:g} s"
         if outcome.status in {0, _INFOROM_STATUS}:
@@ -200,7 +200,7 @@ class Readers:
             readings.jail_problem = self._hangs if jail.status is None else "no active tree" if jail.status else ""
 
     def _use(self, volume: PodVolume) -> tuple[VolumeUse, str]:
-        """Return the use of the volume's file system, and the problem that writing had; empty for none."""
+        """Return the use of the volume's file system, and the problem with writing; empty if there was none."""
         outcome = self._finish(volume.path)
         if outcome is None:
             return VolumeUse(volume.shared), ""
@@ -281,7 +281,7 @@ class Readers:
         return f"no answer in {self._seconds:g} s"
 
     def _problem(self, outcome: ProgramEnd) -> str:
-        """Return the failure of a program in words; empty for none."""
+        """Return the failure of a program in words; empty if it succeeded."""
         if outcome.status is None:
             return self._hangs
         return outcome.words if outcome.status else ""

@@ -1,4 +1,4 @@
-"""Readings of a node in one round, which the checks judge. A reading that could not be taken is None."""
+"""Readings of a node in one round, which the checks judge. A missing reading is None."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from node_health.smi import Gpu
 
 @dataclass
 class VolumeUse:
-    """Use of a volume's file system, in percent; the path failed where `problem` is not empty."""
+    """Use of a volume's file system, in percent. If `problem` is not empty, the path failed."""
 
     shared: bool
     space: float = 0
@@ -17,7 +17,7 @@ class VolumeUse:
 
     @property
     def is_full(self) -> bool:
-        """Return True where no file is taken for want of space: a job may use all of it."""
+        """Return True if a write failed for lack of space, which a job may have used."""
         return max(self.space, self.inodes) > 99
 
 
@@ -42,18 +42,18 @@ class Readings:
     has_smi: bool = False
     """nvidia-smi is in the container."""
     smi_problem: str | None = None
-    """Failure of nvidia-smi; empty where it answered, None where it was not asked."""
+    """Failure of nvidia-smi; empty if it answered, None if it was not asked."""
     smi_warnings: list[str] = field(default_factory=list)
-    """Lines of nvidia-smi before and behind its answer."""
+    """Lines of nvidia-smi before and after its answer."""
     gpus: tuple[Gpu, ...] | None = None
     best_widths: dict[str, float] = field(default_factory=dict)
-    """Most lanes of GPUs in rounds before, by name."""
+    """Most lanes of GPUs in earlier rounds, by name."""
     links: dict[str, dict[int, bool]] | None = None
     """Links of GPUs on boards, and their state."""
     bridges: dict[str, dict[int, bool]] | None = None
-    """Those of cards, which have a bridge or none."""
+    """Links of cards, which may have a bridge."""
     best_links: dict[str, float] = field(default_factory=dict)
-    """Most active links of GPUs in rounds before."""
+    """Most active links of GPUs in earlier rounds."""
     link_errors: dict[str, float] | None = None
     """Errors of links in the last hour."""
     peers: list[str] | None = None
@@ -75,11 +75,11 @@ class Readings:
     volumes: dict[str, VolumeUse] | None = None
     jail_problem: str | None = None
     process_ids: float | None = None
-    """Share of the pod's or the machine's process ids that others than users of the pod have, in percent."""
+    """Used process ids of the pod or the machine that no user of the pod has, in percent."""
     users_process_ids: dict[int, float] = field(default_factory=dict)
-    """That of each user of the pod, by uid, or the share of the processes that a user may have."""
+    """Used process ids of every user of the pod by uid, or the share of the user's own limit, in percent."""
     clock_error_seconds: float | None = None
     kernel: dict[str, list[str]] | None = None
-    """Lines of the kernel's log by their signature."""
+    """Lines of the kernel's log by signature."""
     slurmd_problem: str | None = None
     program_problem: str | None = None

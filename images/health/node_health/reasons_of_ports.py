@@ -1,7 +1,7 @@
-"""Ports in the reason of a drain: all that is left of them when a new pod begins, as its memory is empty.
+"""Ports named in a drain's reason: the only record of them when a new pod begins.
 
-A port that an earlier pod has seen active is lost to a new one as well, and a port that was slower than before is not
-good because the new pod knows no other rate.
+A new pod has no memory of a port that an earlier pod saw active or faster, so without the reason it would take a lost
+or slow port as normal.
 """
 
 import re
@@ -14,11 +14,11 @@ _SLOWER = re.compile(rf"health network_rate: lower than before: (.*?){_END}")
 _RATE = re.compile(r"(\S+) ([\d.e+]+) Gb/s")
 
 _LEAST_GAIN_GBPS = 1.0
-"""Gain over the rate in the reason by which a port is no longer that slow: no two rates of links are closer."""
+"""Gain over the rate in the reason from which a port no longer counts as slow. No two link rates are closer."""
 
 
 def ports_before(reason: str) -> dict[str, float]:
-    """Return rates in Gb/s that the ports in a reason had at least before it; empty for other reasons."""
+    """Return the lowest rates in Gb/s that the ports in a reason had before it; empty for other reasons."""
     if lost := _LOST.match(reason):
         return dict.fromkeys(lost[1].split(", "), 0.0)
     if slower := _SLOWER.match(reason):

@@ -1,23 +1,23 @@
-"""Results of checks, and the text of a number in them."""
+"""Results of checks, and the formatting of their numbers."""
 
 from typing import NamedTuple
 
 
 class CheckResult(NamedTuple):
-    """Answer of one check in one round."""
+    """Result of one check in one round."""
 
     passed: bool
     value: str
-    """Value that was compared, with its place: `95 C on GPU 3`."""
+    """Compared value, with its place: `95 C on GPU 3`."""
 
 
 def plain(number: float) -> str:
-    """Return a number without needless digits: `7`, `0.5`, `12.3`."""
+    """Return a number without unneeded digits: `7`, `0.5`, `12.3`."""
     return f"{number:.0f}" if abs(number) >= 100 or number == int(number) else f"{number:.3g}"
 
 
 def at_most(values: dict[str, float], limit: float, unit: str = "") -> CheckResult | None:
-    """Return the result of the largest value; None where there is no value.
+    """Return the result of the largest value; None if there is no value.
 
     Args:
         values: Values by their place, such as `GPU 3`. An empty place is the node.
@@ -31,7 +31,7 @@ def at_most(values: dict[str, float], limit: float, unit: str = "") -> CheckResu
 
 
 def at_least(values: dict[str, float], limit: float, unit: str = "") -> CheckResult | None:
-    """Return the result of the smallest value; None where there is no value."""
+    """Return the result of the smallest value; None if there is no value."""
     if not values:
         return None
     place, worst = min(values.items(), key=lambda value: value[1])
@@ -39,7 +39,7 @@ def at_least(values: dict[str, float], limit: float, unit: str = "") -> CheckRes
 
 
 def none_of(places: list[str], word: str) -> CheckResult:
-    """Return a failed result that names the first places, passed where there are none."""
+    """Return a failed result that names the first places, or a passed one if there are none."""
     if not places:
         return CheckResult(passed=True, value="none")
     more = f" and {len(places) - 3} more" if len(places) > 3 else ""

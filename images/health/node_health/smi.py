@@ -30,17 +30,17 @@ _NO_VALUE = re.compile(
 _GONE = re.compile(r"GPU is lost|GPU requires reset|GPU requires restart|fallen off the bus", re.IGNORECASE)
 _ERROR = re.compile(r"\[?(?:unknown error|err!|gpu error|internal error|timeout)\]?", re.IGNORECASE)
 _MOST_ERRORS = 2
-"""Values of a GPU that may be errors alone: with more of them it answers nothing."""
+"""Error values of a GPU from which it counts as one that does not answer."""
 
 _UNREAD = {"fan_speed", "power_draw", "average_power_draw", "instant_power_draw", "power_state"}
-"""Values that no check reads, and which are an error on some healthy cards."""
+"""Values that no check reads, and that are errors on some healthy cards."""
 
 _SLOWDOWNS = {
     "hw_power_brake_slowdown": "power brake",
     "hw_thermal_slowdown": "thermal slowdown",
     "hw_slowdown": "hardware slowdown",
 }
-"""Reasons of hardware to lower the clocks, the particular before the general one, which is active with both."""
+"""Hardware reasons for lower clocks, particular ones before the general one, which is active with any of them."""
 
 _PENDING = {
     "rows": ("remapped_rows/remapped_row_pending",),
@@ -77,7 +77,7 @@ for the memory's, and its temperature in degrees."""
 
 
 class ForgedAnswerError(ValueError):
-    """The answer describes more GPUs than it announces: a program's name forges some. Ask each GPU alone."""
+    """The answer describes more GPUs than it announces, as a program's name forges some. Ask for every GPU alone."""
 
     def __init__(self, attached: int) -> None:
         super().__init__(f"{attached} GPUs announced, more described: the name of a program forges some")
@@ -97,26 +97,26 @@ class Gpu(NamedTuple):
     minor: int | None
     """Number of /dev/nvidia3."""
     persistent: bool
-    """The driver stays loaded between programs. True if the GPU does not have this mode."""
+    """The driver stays loaded between programs. True if the GPU lacks this mode."""
     gone: str
-    """Error that the GPU has in place of its values; empty for none."""
+    """Error that replaces all values of the GPU; empty if there is none."""
     errors: tuple[str, ...]
-    """Values of a GPU that answers otherwise, whose text is an error: `replay_counter: Unknown Error`."""
+    """Values that are errors on a GPU that otherwise answers: `replay_counter: Unknown Error`."""
     uncorrected: float | None
     """Uncorrectable ECC errors since the driver was loaded, without contained ones."""
     contained: float | None
     """Uncorrectable errors of DRAM that the GPU contains and remaps: Ampere and newer."""
     corrected: float | None
     pending: tuple[str, ...]
-    """Parts that the next reset repairs or takes out of use: `rows`, `pages`, `TPC`, `channel`."""
+    """Parts that the next reset repairs or disables: `rows`, `pages`, `TPC`, `channel`."""
     broken: tuple[str, ...]
-    """Parts that nothing repairs any more: `rows`, `memory`, `SRAM`."""
+    """Parts that nothing can repair: `rows`, `memory`, `SRAM`."""
     recovery: str
-    """Action that the driver asks for: `Reset`, `Reboot`, `Drain P2P`. Empty for none."""
+    """Action that the driver asks for: `Reset`, `Reboot`, `Drain P2P`; empty if there is none."""
     asks_nothing: bool
     """The driver states that no action is needed. False for drivers before 570, which state nothing."""
     slowdowns: tuple[str, ...]
-    """Active reasons of hardware to lower the clocks."""
+    """Active hardware reasons for lower clocks."""
     temperature_margin: float | None
     """Degrees left until the GPU's own highest operating temperature."""
     memory_margin: float | None
@@ -133,7 +133,7 @@ class Gpu(NamedTuple):
 
     @property
     def rests(self) -> bool:
-        """Return True for a GPU in a state of low power, in which its PCIe link may be slower and narrower."""
+        """Return True for a GPU in a low-power state, in which its PCIe link may be slower and narrower."""
         return bool(re.fullmatch(r"P(?:[5-9]|1\d)", self.performance_state))
 
 
@@ -173,12 +173,12 @@ def parse_alone(output: str, number: int) -> Gpu:
 
 
 def warnings(output: str) -> list[str]:
-    """Return lines before and behind an answer, such as `WARNING: infoROM is corrupted at gpu 0000:1B:00.0`."""
+    """Return the lines before and after an answer, such as `WARNING: infoROM is corrupted at gpu 0000:1B:00.0`."""
     return [line.strip() for line in _ANSWER.sub("\n", output).splitlines() if line.strip()]
 
 
 def first_words(output: str) -> str:
-    """Return the first line that is no XML, in at most 80 printable characters; empty for none."""
+    """Return the first line that is not XML, in at most 80 printable characters; empty if there is none."""
     line = next((line for line in warnings(output) if not line.startswith("<")), "")
     return "".join(character if character.isprintable() else "?" for character in line)[:80]
 
@@ -228,7 +228,7 @@ def _gpu(text: str, number: int) -> Gpu:
 
 
 def _text(gpu: Element, path: str) -> str:
-    """Return the text of an element; empty if the GPU does not have it, or has an error in its place."""
+    """Return the text of an element; empty if the GPU lacks it, or has an error in its place."""
     text = (gpu.findtext(path) or "").strip()
     return "" if _NO_VALUE.fullmatch(text) or _GONE.search(text) or _ERROR.fullmatch(text) else text
 
@@ -248,7 +248,7 @@ def _is_active(gpu: Element, reason: str) -> bool:
 
 
 def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
-    """Return the error of a GPU that answers nothing, and the values of another one that are errors."""
+    """Return the error of a GPU that does not answer, and the error values of one that does."""
     texts = [(element.tag, (element.text or "").strip()) for element in gpu.iter() if element.tag not in _UNREAD]
     gone = next((text for _, text in texts if _GONE.search(text)), "")
     errors = [(tag, text) for tag, text in texts if _ERROR.fullmatch(text)]
@@ -258,7 +258,7 @@ def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
 
 
 def _contains(gpu: Element) -> bool:
-    """Return True for a GPU that contains and remaps errors of its DRAM. Instances of MIG hide the rows."""
+    """Return True for a GPU that contains and remaps DRAM errors. MIG instances hide the rows."""
     if _number(gpu, "remapped_rows/remapped_row_unc") is not None or _text(gpu, "remapped_rows/remapped_row_failure"):
         return True
     names = f"{_text(gpu, 'product_architecture')} {_text(gpu, 'product_name')}"
@@ -289,7 +289,7 @@ def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
 
 
 def _recovery(gpu: Element) -> str:
-    """Return the driver's own advice: `gpu_recovery_action` since 570, the status of a reset before."""
+    """Return the action that the driver asks for: `gpu_recovery_action` since 570, before that the reset status."""
     if action := _text(gpu, "gpu_recovery_action"):
         return action
     if _says_yes(gpu, "gpu_reset_status/reset_required"):
@@ -313,9 +313,9 @@ def _memory_margin(gpu: Element) -> float | None:
 
 
 def _fabric_problems(gpu: Element) -> Iterator[str]:
-    """Yield what is wrong with a GPU's fabric: its state if it has one, and its health (nvmlGpuFabricInfoV_t).
+    """Yield the problems of a GPU's fabric: its state, and its health (nvmlGpuFabricInfoV_t).
 
-    The status is the error with which the fabric has completed: `Unknown Error` is a value of it.
+    The status is the error with which the fabric completed, and `Unknown Error` is one of its values.
     """
     state = _text(gpu, "fabric/state")
     if state and state != "Completed":
@@ -328,16 +328,16 @@ def _fabric_problems(gpu: Element) -> Iterator[str]:
 
 
 def parse_links(output: str) -> dict[str, dict[int, bool]]:
-    """Return by GPU of a board which of its links are active, from `nvidia-smi nvlink --status`.
+    """Return the active links of GPUs on boards, from `nvidia-smi nvlink --status`.
 
-    A GPU all of whose links are down has no list of them: it has those of the others. If no GPU has an active one,
-    the node has no NVLink to count, and no GPU has a list.
+    If all links of a GPU are down, nvidia-smi lists none: it gets the list of the others. If no GPU has an active link,
+    no GPU has a list.
     """
     return _links(output, of_boards=True)
 
 
 def parse_bridges(output: str) -> dict[str, dict[int, bool]]:
-    """Return the same of other cards, which have links for a bridge: without one, or on an NVL pair, fewer or none."""
+    """Return the active links of other cards. They depend on a bridge, so some or all may be missing."""
     return _links(output, of_boards=False)
 
 
@@ -384,7 +384,7 @@ def parse_peers(output: str) -> list[str]:
 
 
 def _by_gpu(output: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the lines of each GPU, with its name and product."""
+    """Yield the lines of every GPU, with its name and product."""
     gpu, product = "", ""
     for line in output.splitlines():
         if head := _OF_GPU.match(line):

@@ -1,4 +1,4 @@
-"""Rounds in a row, and what follows from them for the node: pure functions."""
+"""Consecutive results, and the changes of the node that follow from them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,17 +7,17 @@ from node_health.check_settings import CheckSettings
 from slurm_wire import drain_reasons
 
 _STRICTER = ("auto", "verify", "never")
-"""Ways back, the strictest last. A stricter check takes over the reason of a drain, which decides the way."""
+"""Ways to end a drain, the strictest last. A stricter check replaces the reason, which decides the way."""
 
 
 class Tally(NamedTuple):
-    """Rounds in a row with the same result: one of both is 0."""
+    """Consecutive rounds with the same result: one of both counts is 0."""
 
     failures: int = 0
     passes: int = 0
 
     def counted(self, *, passed: bool) -> "Tally":
-        """Return the tally after one more round."""
+        """Return the counts after one more round."""
         return Tally(0, self.passes + 1) if passed else Tally(self.failures + 1, 0)
 
 
@@ -28,16 +28,16 @@ class NodeState(NamedTuple):
     """Base state and flags: `IDLE+DRAIN+DYNAMIC_NORM`."""
     reason: str
     extra: str = ""
-    """Text `Extra` of the node's record, in which findings are that drain nothing."""
+    """Text `Extra` of the node's record: findings that drain nothing."""
 
     @property
     def drained(self) -> bool:
-        """Return True where slurmctld starts no further job on the node."""
+        """Return True if slurmctld starts no further job on the node."""
         return "DRAIN" in self.state.split("+")
 
     @property
     def taken_out(self) -> bool:
-        """Return True where an admin or slurmctld has taken the node out of service without a drain."""
+        """Return True if an admin or slurmctld took the node out of service without a drain."""
         flags = self.state.rstrip("*$~#!%@^-").split("+")
         return "FAIL" in flags or flags[0].startswith("DOWN")
 
@@ -77,7 +77,7 @@ def decide(
 ) -> NodeChange:
     """Return the change of a node after a round.
 
-    A drain of another origin stays, whatever the checks find; so does one of a check that the settings do not have.
+    A drain of another origin stays, whatever the checks find. So does the drain of a check that is not in the settings.
 
     Args:
         settings: Checks of the node.

@@ -1,4 +1,4 @@
-"""Errors of NVIDIA's driver by number (Xid): meaning, cause, and the act that ends them.
+"""Errors of NVIDIA's driver by number (Xid): meaning, cause, and the action that ends them.
 
 From NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the Xid Catalog"), by its
 immediate resolution: RESTART_APP and IGNORE need no act on the node, RESET_GPU a reset, RESTART_BM and RESTART_VM a
@@ -12,7 +12,7 @@ from typing import NamedTuple
 NONE, FINDING, RESET, REBOOT, REPLACE = "none", "finding", "reset", "reboot", "replace"
 
 BY_TEXT = "by its text"
-"""Action of errors whose lines state how bad they are: `Fatal`, `Nonfatal`, or the action that the driver asks for."""
+"""Action of errors whose lines state the severity: `Fatal`, `Nonfatal`, or the action that the driver asks for."""
 
 
 class Xid(NamedTuple):
@@ -113,7 +113,7 @@ XIDS: Mapping[int, Xid] = {
 """All errors. 167 to 169 have no resolution in the catalog yet: a reset, as of 79, 95 and 62, is a judgement."""
 
 UNKNOWN = Xid("not in the catalog", "any", FINDING)
-"""An error with a number that a newer driver prints."""
+"""An error whose number a newer driver introduced."""
 
 
 def xid(number: int) -> Xid:

@@ -1,4 +1,4 @@
-"""Real file systems, small ones: of the kernel on loop devices and in memory, and in user space (FUSE)."""
+"""Small real file systems: of the kernel on loop devices and in memory, and in user space (FUSE)."""
 
 import os
 import subprocess
@@ -17,15 +17,15 @@ _SECONDS = 60
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A file system that is made and mounted by commands.
+    """A file system that commands make and mount.
 
-    In the commands `{image}` is a file of the size, `{device}` a loop device of it, `{below}` an empty directory, and
+    In the commands, `{image}` is a file of the size, `{device}` a loop device for it, `{below}` an empty directory, and
     `{mount}` the mount point.
     """
 
     commands: tuple[str, ...]
     needs: str
-    """Type that the kernel must know (/proc/filesystems)."""
+    """File system type that the kernel must support (/proc/filesystems)."""
     size_mib: int = 64
 
 
@@ -45,7 +45,7 @@ EXFAT = FileSystem(("mkfs.exfat {image}", "mount.exfat-fuse {device} {mount}"), 
 
 
 def in_memory_with(options: str) -> FileSystem:
-    """Return a tmpfs with options of its mount."""
+    """Return a tmpfs with mount options."""
     return FileSystem((f"mount -t tmpfs -o {options} none {{mount}}",), "tmpfs")
 
 
@@ -53,17 +53,17 @@ NO_ATTRIBUTES = FileSystem(("mount -t ramfs none {mount}",), "ramfs")
 
 
 def passed_through(*options: str) -> FileSystem:
-    """Return a directory passed through user space, with options of bindfs that take something away."""
+    """Return a directory passed through user space, with bindfs options that remove a property."""
     return FileSystem((f"bindfs {' '.join(options)} {{below}} {{mount}}",), "fuse")
 
 
 def numbers_names() -> bool:
-    """Return True where fuse2fs gives each name of a file a number of its own, as that of Debian 13 does."""
+    """Return True if fuse2fs gives every name of a file its own inode number, as on Debian 13."""
     return "fuse2fs 1.47.2 " in _about("fuse2fs", "-V")
 
 
 def takes_direct_io() -> bool:
-    """Return True where bindfs takes `direct_io`: FUSE 3 has no such option."""
+    """Return True if bindfs accepts `direct_io`, which FUSE 3 does not have."""
     return "linked version 2." in _about("bindfs", "--fuse-version")
 
 
@@ -109,13 +109,13 @@ def _run(command: str) -> str:
 
 
 def _about(*command: str) -> str:
-    """Return what a program of the packages prints about itself."""
+    """Return what a program prints about itself."""
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False, timeout=_SECONDS)
     return done.stdout + done.stderr
 
 
 @cache
 def _environment() -> dict[str, str]:
-    """Return the variables with which programs of the packages are found."""
+    """Return the variables with which the test's programs are found."""
     root = unpacked_packages("file-systems", PACKAGES, missing_with_requirements(PACKAGES))
     return {**os.environ, **Unpacked(root).environment}

@@ -1,4 +1,4 @@
-"""Real claims with real trees, small ones."""
+"""Small real claims with real trees."""
 
 import hashlib
 import os
@@ -44,7 +44,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def install(tree: Tree, name: str, version: str, files: dict[str, str], depends: str = "") -> None:
-    """Do what `dpkg --install` leaves in a tree."""
+    """Leave in a tree what `dpkg --install` would."""
     status = tree.root / "var/lib/dpkg/status"
     status.write_text(status.read_text() + package(name, version, depends))
     write(tree.root, files)
@@ -52,7 +52,7 @@ def install(tree: Tree, name: str, version: str, files: dict[str, str], depends:
 
 
 def contents(folder: Path) -> dict[str, object]:
-    """Everything in a folder with what can be seen of it, apart from times of folders and locks."""
+    """Return everything visible in a folder, apart from times of folders and locks."""
     found: dict[str, object] = {}
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, object]:
 
 @contextmanager
 def in_memory() -> Iterator[Path]:
-    """A folder where flushing to the disk costs nothing, as busy as the disk may be."""
+    """A folder where a flush costs nothing, however busy the disk is."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         yield Path(folder)
 
@@ -84,7 +84,7 @@ class Jail:
         self._sources = folder / "sources"
 
     def populate(self, name: str, files: dict[str, str] | None = None, changes: dict[str, str] | None = None) -> Tree:
-        """Fill the tree of an image of this name. An image is BASE with some files changed."""
+        """Fill the tree of an image of this name: BASE with some files changed."""
         source = self._sources / name
         write(source, {**(BASE if files is None else files), **(changes or {})})
         (source / "etc/shadow").chmod(0o640)
@@ -98,7 +98,7 @@ class Jail:
         return (self.path / "active").readlink().name
 
     def job_in(self, job: int, tree: Tree, age_seconds: float = 7200.0) -> Path:
-        """Make a job's record as the job's first task does."""
+        """Make a job's record, as the job's first task does."""
         record = self.path / "jobs" / str(job)
         record.symlink_to(f"trees/{tree.name}")
         made = record.lstat().st_mtime - age_seconds
@@ -107,7 +107,7 @@ class Jail:
 
 
 def command(*arguments: str | Path) -> list[str | Path]:
-    """Return the command line of one of our commands, as a process of its own."""
+    """Return the command line of one of the jail's commands, to run as a process of its own."""
     folder = str(Path(layout.__file__).parents[1])
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); {_MAIN}", *arguments]
 
@@ -120,7 +120,7 @@ _CHANGING = frozenset(
 
 
 def killed_at(step: int, work: Callable[[], object]) -> bool:
-    """Do some work in a process that is killed (SIGKILL) just before its nth change of a file; return whether it was.
+    """Do some work in a process that is killed (SIGKILL) before its nth change of a file. Return True if it was killed.
 
     Python's audit events announce each change before it is made (PEP 578).
     """

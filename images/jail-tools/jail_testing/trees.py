@@ -1,4 +1,4 @@
-"""Trees made for tests, what can be seen of a tree, and the command that is tested, in a process of its own."""
+"""Trees made for tests, their visible content, and the tested command in a process of its own."""
 
 import json
 import os
@@ -43,17 +43,17 @@ things = st.one_of(
     st.fixed_dictionaries({"kind": st.just("folder"), "xattrs": attributes}),
 )
 plans = st.lists(st.tuples(st.integers(0, 100), names, things, modes, owners, times), max_size=12)
-"""Items of a random tree: each in one of the folders so far, with a name, mode, owner and time."""
+"""Items of a random tree: every item is in an earlier folder, with a name, mode, owner and time."""
 
 
 def probed(jail: Path) -> None:
-    """Make a claim whose storage was probed before: what fails there afterwards is the populate's to report."""
+    """Make a claim whose storage was probed before, so that `populate` reports what fails there later."""
     (jail / storage_probe.RECORD.parent).mkdir(mode=0o700)
     (jail / storage_probe.RECORD).write_text(StorageReport(claim_mount(jail.resolve()).filesystem, ()).as_json({}))
 
 
 def build(root: Path, plan: Sequence[tuple[int, bytes, dict[str, Any], int, int, int]]) -> None:
-    """Make a tree as planned. An item whose name is taken is left out, so is a further name of nothing."""
+    """Build a planned tree. An item whose name is taken is left out, and so is a hard link to nothing."""
     folders = [os.fsencode(root)]
     files: list[bytes] = []
     finished: list[tuple[bytes, int, int, int]] = []
@@ -97,7 +97,7 @@ def make(path: bytes, thing: dict[str, Any], files: Sequence[bytes]) -> None:
 
 
 def seen(root: Path) -> dict[str, tuple[object, ...]]:
-    """Everything in a folder with all that can be seen of it; of hard links the names that belong together."""
+    """Return everything visible in a folder. Hard links are given as names that belong together."""
     found: dict[str, tuple[object, ...]] = {}
     linked: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for where, folders, files in os.walk(root):
@@ -138,7 +138,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def populate(jail: Path, *source: str | Path, tree: str = NAME) -> list[str]:
-    """The command line that fills a tree."""
+    """Return the command line that fills a tree."""
     return command("populate", "--jail", jail, "--tree", tree, "--source", "test:source", *source)
 
 
@@ -148,7 +148,7 @@ def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def summary(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    """Return the numbers of a populate, which must succeed."""
+    """Return the numbers of a successful populate."""
     if done.returncode != 0:
         raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -10,11 +10,11 @@ from jail_tools.commands import add_commands
 from jail_tools.errors import EXIT_REFUSED, EXIT_TRY_AGAIN, MESSAGE_BYTES, CommandError, encoded, reason
 
 TERMINATION_LOG = Path("/dev/termination-log")
-"""File for a container's last words, which the kubelet reads. It is there in pods alone."""
+"""File for a container's termination message, which the kubelet reads. It exists in pods only."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose usage errors are refusals: the same command line never becomes right."""
+    """A parser whose usage errors are refusals: a retry would fail the same way."""
 
     def error(self, message: str) -> NoReturn:
         """Report the error and exit."""
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command and return its exit code: 0, 1 (to be tried again) or 78 (refused)."""
+    """Run a command and return its exit code: 0, 1 (retry) or 78 (refused)."""
     parser = Parser(prog="jail_tools", description=__doc__)
     add_commands(parser)
     parsed = parser.parse_args(arguments)

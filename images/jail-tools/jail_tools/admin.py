@@ -1,6 +1,6 @@
-"""The root of the admin pod, made to look like the jail's.
+"""The root of the admin pod, which looks like the jail's.
 
-The pod has the active tree at /.tree, and its directories that matter (etc, usr, var ...) mounted in their places as
+The pod has the active tree at /.tree, and mounts its important directories (etc, usr, var ...) at their own paths as
 well. Everything else in the tree's root gets a link: a copy of the tree's own (bin -> usr/bin), or one into /.tree.
 """
 
@@ -16,7 +16,7 @@ STOP = {signal.SIGTERM, signal.SIGINT}
 
 
 def run(root: Path, tree: Path) -> int:
-    """Make the links, then run until SIGTERM; reap processes that lost their parent."""
+    """Make the links, then run until SIGTERM, and reap orphaned processes."""
     awaited = STOP | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     made = make_links(root, tree)
@@ -27,7 +27,7 @@ def run(root: Path, tree: Path) -> int:
 
 
 def make_links(root: Path, tree: Path) -> list[str]:
-    """Make a link for each name that a tree has in its root and `root` has not; return the names.
+    """Make a link for every name that a tree has in its root and `root` lacks; return the names.
 
     Raises:
         RefusedError: there is no tree.

@@ -1,4 +1,4 @@
-"""The jail's claim as a whole: its trees, the active one, and the lock under which trees are switched or removed."""
+"""The jail's claim as a whole: its trees, the active one, and the lock for switching and removing trees."""
 
 import fcntl
 import json
@@ -18,7 +18,7 @@ from jail_tools.layout import Tree
 from jail_tools.progress import log
 
 LOCK_SECONDS = 60
-"""A switch without carrying over takes seconds."""
+"""Time to wait for the lock: a switch without a carry-over takes seconds."""
 
 _TREE_LINK = re.compile(r"trees/([0-9a-f]{12})/?")
 _POLL_SECONDS = 0.2
@@ -37,7 +37,7 @@ class Complete:
 
     @property
     def last_used(self) -> float:
-        """Time at which it was populated or last left for another one, in seconds since 1970."""
+        """Time at which the tree was populated or users last left it, in seconds since 1970."""
         populated = datetime.fromisoformat(self.populated).timestamp() if self.populated else 0.0
         try:
             return max(populated, left_folder(self.tree).stat().st_mtime)
@@ -61,7 +61,7 @@ def active_tree(jail: Path) -> Tree | None:
 
 
 def tree_that(link: Path) -> str | None:
-    """Return the name of the tree that a symbolic link points to; None when it is no such link."""
+    """Return the name of the tree that a symbolic link points to; None if it is not such a link."""
     try:
         found = _TREE_LINK.fullmatch(os.readlink(link))  # noqa: PTH115 - Path forgets what was written exactly
     except OSError:
@@ -70,7 +70,7 @@ def tree_that(link: Path) -> str | None:
 
 
 def set_active(tree: Tree) -> None:
-    """Switch `active` to a tree with one rename: everybody sees the old one or the new one."""
+    """Switch `active` to a tree with one rename: every reader sees either the old tree or the new one."""
     link = layout.active(tree.jail)
     new = link.with_name("active.new")
     new.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def all_trees(jail: Path) -> list[Tree]:
 
 
 def complete(tree: Tree) -> Complete | None:
-    """Return the content of a tree's marker; None when the tree is not complete."""
+    """Return the content of a tree's marker; None if the tree is not complete."""
     try:
         marker: dict[str, Any] = json.loads(tree.complete.read_bytes())
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def complete(tree: Tree) -> Complete | None:
 
 
 def listing(jail: Path) -> list[dict[str, object]]:
-    """Return the complete trees, the one populated last first."""
+    """Return the complete trees, the most recently populated first."""
     active = active_tree(jail)
     found = [filled for tree in all_trees(jail) if (filled := complete(tree)) is not None]
     return [
@@ -145,7 +145,7 @@ def require_contents(jail: Path, filled_before: str, accepted: str = "") -> None
 
 
 def left_folder(tree: Tree) -> Path:
-    """Return the folder of a tree's accounts as users left them for another tree."""
+    """Return the folder with a tree's accounts as they were when users left it."""
     return tree.meta / "left"
 
 

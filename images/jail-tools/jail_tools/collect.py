@@ -1,8 +1,7 @@
-"""Removal of records of jobs that are gone, and of the oldest trees beyond those that are kept.
+"""Removal of records of ended jobs, and of the oldest trees beyond the number to keep.
 
-Never removed are the active tree, one that a job's record names, one that a login has as its root, and one that a
-populate is filling. A removal may be killed: its tree is marked first, so that nobody takes it for a whole one, and the
-next run continues.
+It never removes the active tree, a tree that a job's record names, the root of a login, or a tree that a populate is
+filling. A removal may be killed. So its tree is first marked as incomplete, and the next run continues.
 """
 
 import fcntl
@@ -19,14 +18,14 @@ from jail_tools.removal import remove_tree
 from jail_tools.switching.undo import repair
 
 YOUNG_SECONDS = 3600.0
-"""A record this young stays although its job is not in the list: the job may have begun after the list was made."""
+"""Age below which a record stays although its job is not in the list: the job may be newer than the list."""
 
 ABANDONED_SECONDS = 86400.0
-"""A populate that began so long ago, and is not at work, is abandoned."""
+"""Age at which a populate that is not running counts as abandoned."""
 
 
 def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[str]) -> list[str]:
-    """Remove records of jobs that are gone, then trees; return the names of the trees.
+    """Remove records of ended jobs, then trees; return the names of the trees.
 
     Args:
         jail: the claim's root.
@@ -74,7 +73,7 @@ def _finish_removals(jail: Path) -> list[str]:
 
 
 def _remove_abandoned(jail: Path) -> list[str]:
-    """Remove trees that a populate began and abandoned: their source is not wanted any more."""
+    """Remove trees of abandoned populates, whose source is no longer wanted."""
     found = []
     for tree in claim.all_trees(jail):
         if not _old(tree.in_progress, ABANDONED_SECONDS) or tree.complete.exists():
@@ -92,7 +91,7 @@ def _remove_abandoned(jail: Path) -> list[str]:
 
 
 def _old(path: Path, seconds: float) -> bool:
-    """Return True if a path is there and was made longer ago than that."""
+    """Return True if a path exists and is older than that."""
     try:
         return time.time() - path.lstat().st_mtime > seconds
     except FileNotFoundError:

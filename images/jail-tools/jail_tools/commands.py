@@ -45,7 +45,7 @@ def install(arguments: argparse.Namespace) -> int:
 
 
 def populate(arguments: argparse.Namespace) -> int:
-    """Fill a tree from an image's root filesystem or a tarball; safe to kill at any moment and to run again."""
+    """Fill a tree from an image's root filesystem or a tarball. You can stop it at any moment, and run it again."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))  # PID 1 would ignore it; a kill does no harm
     tree = layout.tree_of(arguments.jail, arguments.tree)
     if not tree.complete.exists():
@@ -67,7 +67,7 @@ def populate(arguments: argparse.Namespace) -> int:
 
 
 def probe(arguments: argparse.Namespace) -> int:
-    """Try out what a jail needs of the volume, in a directory of its own, and print the findings, as JSON too."""
+    """Test what a jail needs of the volume, in a directory of its own, and print the findings, also as JSON."""
     accepted = dict(arguments.accept)
     report = storage_probe.probe(arguments.jail)
     for line in report.lines(accepted):
@@ -77,9 +77,9 @@ def probe(arguments: argparse.Namespace) -> int:
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Compare a tree with its manifest and name every difference: what was changed, damaged, removed or added.
+    """Compare a tree with its manifest and list every difference: changed, damaged, removed or added paths.
 
-    All differences go to standard output, as many as fit into the message.
+    All differences go to standard output; the message has as many as fit.
     """
     tree = layout.tree_of(arguments.jail, arguments.tree)
     if not tree.complete.exists():
@@ -125,7 +125,7 @@ def trees(arguments: argparse.Namespace) -> int:
 
 
 def collect_trees(arguments: argparse.Namespace) -> int:
-    """Remove records of jobs that are gone, and the oldest trees beyond those that are kept and are in no use."""
+    """Remove records of ended jobs, and the oldest trees that are unused and beyond the number to keep."""
     if arguments.keep < 1:
         raise RefusedError(f"--keep: got {arguments.keep}. At least 1 tree is kept: the active one.")
     in_use = {name for names in arguments.in_use for name in names.split(",") if name}
@@ -136,12 +136,12 @@ def collect_trees(arguments: argparse.Namespace) -> int:
 
 
 def admin_shell(arguments: argparse.Namespace) -> int:
-    """Be the first process of the admin pod: make its root look like the jail's, then wait for SIGTERM."""
+    """Run as the first process of the admin pod: make its root look like the jail's, then wait for SIGTERM."""
     return admin.run(arguments.root, arguments.tree)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Declare all commands; the parsed arguments have the function of the chosen one as `run`."""
+    """Declare all commands. The parsed arguments have the function of the chosen command as `run`."""
     chosen = parser.add_subparsers(dest="command", required=True)
 
     def add(name: str, run: Command, *, jail: bool = True) -> argparse.ArgumentParser:
@@ -212,7 +212,7 @@ def accepted(text: str) -> tuple[str, str]:
 
 
 def positive(text: str) -> float:
-    """Return a number that is more than nothing."""
+    """Return a number greater than 0."""
     number = float(text)
     if not 0 < number < float("inf"):
         raise ValueError(text)
@@ -220,7 +220,7 @@ def positive(text: str) -> float:
 
 
 def copy_folder(origin: Path, target: Path) -> None:
-    """Copy a folder's content into another folder, in place of what an init container that was stopped left there."""
+    """Copy a folder's content into another folder, replacing what a stopped init container left there."""
     for where, folders, files in os.walk(origin):
         below = target / Path(where).relative_to(origin)
         below.mkdir(exist_ok=True)

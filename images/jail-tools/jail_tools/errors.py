@@ -7,7 +7,7 @@ EXIT_TRY_AGAIN = 1
 EXIT_REFUSED = 78
 """EX_CONFIG of sysexits.h: the Job's podFailurePolicy fails at once on it."""
 MESSAGE_BYTES = 4096
-"""Length to which the kubelet reads a termination message (Kubernetes, `terminationMessagePath`)."""
+"""Length of a termination message that the kubelet reads (Kubernetes, `terminationMessagePath`)."""
 
 
 class CommandError(Exception):
@@ -17,11 +17,11 @@ class CommandError(Exception):
 
 
 class TryAgainError(CommandError):
-    """The same command can succeed when it is run again: a full volume was enlarged, a server answers again."""
+    """A failure that a retry can cure: a full volume was enlarged, or a server answers again."""
 
 
 class RefusedError(CommandError):
-    """The same command will never succeed: something declared or found must be changed first."""
+    """A failure that a retry cannot cure: something declared or found must be changed first."""
 
     exit_code = EXIT_REFUSED
 
@@ -33,7 +33,7 @@ def reason(error: OSError) -> str:
 
 
 def bounded(headline: str, lines: list[str], limit_bytes: int = MESSAGE_BYTES) -> str:
-    """Return a headline and as many lines as fit into `limit_bytes` of UTF-8; a last line counts those left out."""
+    """Return a headline and as many lines as fit into `limit_bytes` of UTF-8. The last line counts the omitted ones."""
     kept = [headline]
     room = limit_bytes - len(encoded(headline)) - len("\n  ... and 1,000,000,000 more")
     for number, line in enumerate(lines):
@@ -46,5 +46,5 @@ def bounded(headline: str, lines: list[str], limit_bytes: int = MESSAGE_BYTES) -
 
 
 def encoded(text: str) -> bytes:
-    """Return text as UTF-8 for a log; bytes of a file name that are not UTF-8 stand as escapes."""
+    """Return text as UTF-8 for a log, with escapes for bytes of a file name that are not UTF-8."""
     return text.encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and folders that no symbolic link can lead out of."""
+"""Atomic writes, and folder access that no symbolic link can lead astray."""
 
 import ctypes
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 from jail_tools.errors import TryAgainError, reason
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags with which a folder is opened: a symbolic link in its place is an error."""
+"""Flags for opening a folder: a symbolic link in its place is an error."""
 
 
 def write_atomically(file: Path, chunks: Iterable[bytes], mode: int = 0o600) -> None:
-    """Write a file so that a reader, also after a crash, finds the old content or the new one, never a part."""
+    """Write a file atomically: a reader finds the old or the new content, even after a crash."""
     new = file.with_name(file.name + ".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as stream:
@@ -26,13 +26,13 @@ def write_atomically(file: Path, chunks: Iterable[bytes], mode: int = 0o600) -> 
 
 
 def flush_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Flush the names in a folder to the disk."""
     with opened(folder, FOLDER) as descriptor:
         os.fsync(descriptor)
 
 
 def flush_volume(folder: Path) -> None:
-    """Bring all that was written to a folder's volume to the disk (syncfs(2)).
+    """Flush everything written to a folder's volume to the disk (syncfs(2)).
 
     Raises:
         TryAgainError: the volume could not take everything; since Linux 5.8 the kernel reports it.
@@ -58,7 +58,7 @@ def opened(path: str | bytes | Path, flags: int) -> Iterator[int]:
 class Walker:
     """Opens the folders of one tree by relative path, component by component, never through a symbolic link.
 
-    It keeps the way to the last folder open, so that a neighbour costs one open.
+    It keeps the path to the last folder open, so that a neighbour costs one open.
     """
 
     def __init__(self, root: str | Path) -> None:

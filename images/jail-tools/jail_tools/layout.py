@@ -1,4 +1,4 @@
-"""Paths in the jail's claim."""
+"""Paths on the jail's claim."""
 
 import re
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CLIENTS = (
     "sstat",
     "strigger",
 )
-"""Slurm's client programs, given to every tree in /opt/slurm/bin."""
+"""Slurm's client programs, available in every tree at /opt/slurm/bin."""
 
 _TREE = re.compile(r"[0-9a-f]{12}")
 
@@ -46,47 +46,47 @@ class Tree:
 
     @property
     def meta(self) -> Path:
-        """Folder of what is known about the tree, for root alone (0700)."""
+        """Folder with data about the tree, for root only (0700)."""
         return self.jail / "meta" / self.name
 
     @property
     def in_progress(self) -> Path:
-        """Marker of a populate that began: written before the tree is touched."""
+        """Marker of a populate that has begun: written before the tree is touched."""
         return self.meta / "in-progress.json"
 
     @property
     def manifest(self) -> Path:
-        """One JSON object a line for everything in the tree as populated."""
+        """Manifest of the tree as populated: one JSON object per line."""
         return self.meta / "manifest.jsonl"
 
     @property
     def accounts(self) -> Path:
-        """Folder of passwd, group and shadow as populated, those of them that the source has."""
+        """Folder with passwd, group and shadow as populated, if the source has them."""
         return self.meta / "accounts"
 
     @property
     def dpkg_status(self) -> Path:
-        """Debian's list of installed packages as populated, when the source has one."""
+        """Debian's list of installed packages as populated, if the source has one."""
         return self.meta / "dpkg-status"
 
     @property
     def complete(self) -> Path:
-        """Marker of a whole and verified tree: written last."""
+        """Marker of a complete and verified tree, written last."""
         return self.meta / "complete.json"
 
     @property
     def removing(self) -> Path:
-        """Name that `complete` gets when the tree is about to be removed."""
+        """Name that `complete` gets before the tree is removed."""
         return self.meta / "removing.json"
 
     @property
     def lock(self) -> Path:
-        """Lock that the populate at work holds."""
+        """Lock that a running populate holds."""
         return self.meta / "lock"
 
 
 def tree_of(jail: Path, name: str) -> Tree:
-    """Return a tree of a claim.
+    """Return the tree with this name.
 
     Raises:
         RefusedError: the name is not 12 hexadecimal digits.
@@ -102,7 +102,7 @@ def active(jail: Path) -> Path:
 
 
 def jobs(jail: Path) -> Path:
-    """Return the folder of the jobs' records: a symbolic link a job, to the tree in which it began."""
+    """Return the folder of the jobs' records: one symbolic link per job, to the tree in which it began."""
     return jail / "jobs"
 
 

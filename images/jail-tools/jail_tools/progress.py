@@ -1,4 +1,4 @@
-"""Output of a long command: one line of progress a second at most."""
+"""Output of a long command, at most one progress line per second."""
 
 import multiprocessing
 import sys
@@ -20,7 +20,7 @@ class Progress:
     """Counts files and bytes in this process and in those that it forks, and reports them."""
 
     def __init__(self, title: str, files: int | None = None, size: int | None = None) -> None:
-        """Begin at nothing.
+        """Start at zero.
 
         Args:
             title: beginning of each line.
@@ -36,12 +36,12 @@ class Progress:
         self._reported_at = time.monotonic()
 
     def add_files(self, files: int) -> None:
-        """Count files that are done."""
+        """Count finished files."""
         with self._files:
             self._files.value += files
 
     def add_bytes(self, size: int) -> None:
-        """Count bytes that are done."""
+        """Count finished bytes."""
         with self._bytes:
             self._bytes.value += size
 
@@ -52,7 +52,7 @@ class Progress:
         return f"{self._title}: {self._files.value:,}{of_files} files, {self._bytes.value // MIB:,}{of_bytes} MiB"
 
     def report(self, more: str = "", *, now: bool = False) -> None:
-        """Print the line, and `more` behind it, if the last time is a second ago or `now`."""
+        """Print the line, followed by `more`, if the last one is at least a second old or `now` is set."""
         moment = time.monotonic()
         if now or moment - self._reported_at >= INTERVAL_SECONDS:
             self._reported_at = moment

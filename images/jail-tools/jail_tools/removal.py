@@ -1,4 +1,4 @@
-"""Removing a tree: it may be killed at any moment, no path in the tree is followed, and no depth is too deep."""
+"""Removes a tree. It can be killed at any moment, follows no path in the tree, and handles any depth."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from jail_tools.progress import log
 
 
 def remove_tree(tree: Tree) -> None:
-    """Remove a tree that is marked as to be removed, then what is known about it. May be killed and run again.
+    """Remove a tree that is marked for removal, then its metadata. It can be killed and run again.
 
     Raises:
         RefusedError: the tree is not marked.
@@ -33,9 +33,9 @@ def remove_tree(tree: Tree) -> None:
 
 
 def _empty_and_remove(parent: int, name: str) -> None:
-    """Remove a directory with all that is in it, however deep: what lies in its directories is brought up first.
+    """Remove a directory and its content at any depth, moving nested directories up first.
 
-    No path is followed: every directory is opened from the one above it, and at most two are open at a time.
+    It follows no path: it opens every directory from the one above it, and holds at most two open.
     """
     try:
         top = os.open(name, files.FOLDER, dir_fd=parent)

@@ -1,8 +1,8 @@
-"""Files below a directory that is not trusted.
+"""Access to files below an untrusted directory.
 
 Root in the jail may have planted a symbolic link, a FIFO or a huge file anywhere in its tree. Every path is therefore
-walked one component at a time from a directory that is held open, no link is followed, and what is opened to be read or
-written must be a regular file.
+walked one component at a time from a directory that is held open, no link is followed, and files to read or write must
+be regular.
 """
 
 import errno
@@ -19,16 +19,16 @@ from jail_tools.files import FOLDER, split
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 _NEW_SUFFIX = ".jail-tools-new"
-"""Of a file that is written before it takes another's place. A killed run leaves it, the next one removes it."""
+"""Suffix of a file that is written before it replaces another. The next run removes the file of a killed one."""
 _LONGEST_NAME_BYTES = 200
 
 TEXT_LIMIT_BYTES = 64 * 2**20
-"""A dpkg status of 100,000 packages has a third of it."""
+"""Largest text file to read. A dpkg status of 100,000 packages has a third of it."""
 
 
 @dataclass(frozen=True)
 class Owned:
-    """Content with mode and owner, as one file has it."""
+    """Content with mode and owner, as in one file."""
 
     content: bytes
     mode: int
@@ -50,11 +50,10 @@ def names(folder: int | Path) -> list[str]:
 
 @contextmanager
 def directory(root: int | str, path: str = "") -> Iterator[int]:
-    """Open a directory below `root` (a path that is trusted, or a descriptor) without following a link.
+    """Open a directory below `root` (a trusted path, or a descriptor) without following a link.
 
     Raises:
         OSError: a component is missing, is no directory, or is a symbolic link (ENOTDIR).
-
     """
     here = os.open(root, FOLDER) if isinstance(root, str) else os.dup(root)
     try:
@@ -75,7 +74,7 @@ def directory(root: int | str, path: str = "") -> Iterator[int]:
 
 @contextmanager
 def maybe_directory(root: int, path: str) -> Iterator[int | None]:
-    """Open a directory below `root`; None when it is not there or is none."""
+    """Open a directory below `root`; None if it does not exist or is not a directory."""
     with ExitStack() as stack:
         try:
             descriptor = stack.enter_context(directory(root, path))
@@ -86,7 +85,7 @@ def maybe_directory(root: int, path: str) -> Iterator[int | None]:
 
 
 def lookup(root: int, path: str) -> os.stat_result | None:
-    """Return lstat(2) of a path; None when it is not there."""
+    """Return lstat(2) of a path; None if it does not exist."""
     parent, name = split(path)
     try:
         with directory(root, parent) as at:
@@ -96,11 +95,10 @@ def lookup(root: int, path: str) -> os.stat_result | None:
 
 
 def read(root: int, path: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> Owned | None:
-    """Read a regular file; None when it is not there.
+    """Read a regular file; None if it does not exist.
 
     Raises:
         OSError: it is no regular file (EINVAL), is too large (EFBIG), or can't be read.
-
     """
     parent, name = split(path)
     try:
@@ -122,7 +120,7 @@ def read(root: int, path: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> Owned | N
 
 
 def replace(root: int, path: str, file: Owned, *, chown: bool = True) -> None:
-    """Replace a file atomically: a reader sees the old one or the new one, whole."""
+    """Replace a file atomically: a reader finds the old or the new content."""
     parent, name = split(path)
     with directory(root, parent) as at, new_name(at, name) as new:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at)
@@ -138,7 +136,7 @@ def replace(root: int, path: str, file: Owned, *, chown: bool = True) -> None:
 
 @contextmanager
 def new_name(at: int, name: str) -> Iterator[str]:
-    """Yield the name under which a file is made before it is renamed to `name`; leftovers of that name are removed."""
+    """Yield a temporary name for a file that is then renamed to `name`. Leftovers of that name are removed first."""
     new = name_of_new(name)
     discard(at, new)
     try:
@@ -148,7 +146,7 @@ def new_name(at: int, name: str) -> Iterator[str]:
 
 
 def name_of_new(name: str) -> str:
-    """Return the name under which a thing is made; also of the longest name (255 bytes) it is one."""
+    """Return the temporary name of a file. It fits even if the name has 255 bytes."""
     short = name if len(os.fsencode(name)) <= _LONGEST_NAME_BYTES else hashlib.sha256(os.fsencode(name)).hexdigest()
     return f".{short}{_NEW_SUFFIX}"
 
@@ -159,7 +157,7 @@ def is_new_name(name: str) -> bool:
 
 
 def discard(at: int, name: str) -> None:
-    """Remove a file, or a directory when it is empty; one that is not stays."""
+    """Remove a file or an empty directory. A directory with content stays."""
     try:
         os.unlink(name, dir_fd=at)
     except FileNotFoundError:

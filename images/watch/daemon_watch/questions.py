@@ -20,7 +20,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions to a daemon.
+    """The questions that show the health of a daemon.
 
     Attributes:
         answers: Decides if the port is open.

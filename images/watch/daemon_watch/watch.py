@@ -1,4 +1,4 @@
-"""What follows from a daemon's answers."""
+"""Actions that follow from a daemon's answers."""
 
 import os
 import signal
@@ -15,17 +15,17 @@ RETRY_SECONDS = 1.0
 """Time between a question without an answer and the next one."""
 
 OPEN_QUESTIONS = 2
-"""Questions in a row without an answer after which the port is closed."""
+"""Consecutive unanswered questions after which the port is closed."""
 
 LOST_QUESTIONS = 5
-"""Questions in a row of which none may succeed before slurmctld ends: time alone also passes where all stands still."""
+"""Consecutive unanswered questions before slurmctld is ended. Time alone also passes on a suspended machine."""
 
 GRACE_SECONDS = 60
-"""Time in which slurmctld saves its state on SIGTERM. A process that is stopped takes none."""
+"""Time for slurmctld to save its state on SIGTERM. A stopped process does not react at all."""
 
 
 class Watch:
-    """What follows from a daemon's answers.
+    """Opens the port while the daemon answers, and ends a daemon that is lost.
 
     Args:
         daemon: Name of the daemon, for messages.
@@ -78,7 +78,7 @@ class Watch:
         return question.pause_seconds if answered else RETRY_SECONDS
 
     def _takes_jobs(self, question: Question) -> bool:
-        """Ask if it is time to, and end a slurmctld that takes no jobs. Return False after a failure."""
+        """Ask at intervals, and end a slurmctld that accepts no jobs. Return False after a failure."""
         if self._now() - self._asked < question.pause_seconds:
             return True
         self._asked = self._now()
@@ -100,7 +100,7 @@ class Watch:
 
 
 def run_silently(command: Sequence[str], seconds: float) -> bool | None:
-    """Run a command without its output, and return True if it succeeded in time; None if no process can be started."""
+    """Run a command without its output. Return True if it succeeded in time, or None if no process can be started."""
     nothing = subprocess.DEVNULL
     try:
         done = subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, timeout=seconds, check=False)
@@ -112,7 +112,7 @@ def run_silently(command: Sequence[str], seconds: float) -> bool | None:
 
 
 def end(process: int) -> None:
-    """End a process by SIGTERM, and by SIGKILL after the time of grace. Its container takes this one along."""
+    """End a process with SIGTERM, and with SIGKILL after a grace period. This process ends with its container."""
     os.kill(process, signal.SIGTERM)
     time.sleep(GRACE_SECONDS)
     os.kill(process, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Alerts about nodes that take no jobs, and drains that do not end."""
+"""Alerts about nodes that accept no jobs, and drains that do not end."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Dashboard of jobs by their ids: resources that they have, and their use of them."""
+"""Dashboard of jobs by id: their resources, and their use of them."""
 
 from soperator_pulumi.monitoring.panels import Dashboard, Panel, Query, Row, Unit, Variable, lines, table
 

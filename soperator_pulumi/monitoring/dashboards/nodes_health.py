@@ -1,4 +1,4 @@
-"""Dashboard of health: nodes that take no jobs, with the reasons, failing checks, waiting drains."""
+"""Dashboard of health: nodes that accept no jobs, with reasons, failing checks and pending drains."""
 
 from soperator_pulumi.monitoring.panels import Dashboard, Query, Row, Unit, bars, number, stack, table
 

@@ -11,7 +11,7 @@ from soperator_pulumi.slurm.transport import Transport
 
 @dataclass(frozen=True)
 class Nothing:
-    """No activation: programs read the files every time."""
+    """Activation of files that programs read every time: none is needed."""
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing."""
@@ -53,7 +53,7 @@ class Sshd:
                 raise NotReadyError(f"sshd in pod {pod.name} was not found, and has not read its new file. Run again.")
 
     def running(self) -> list[Pod]:
-        """Return the login pods in which sshd runs."""
+        """Return the login pods where sshd runs."""
         pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})
         return [pod for pod in pods if not pod.going and pod.runs("sshd")]
 

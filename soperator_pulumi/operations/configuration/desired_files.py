@@ -45,7 +45,7 @@ class AfterSync(StrEnum):
 
 
 class Reader(BaseModel):
-    """Pods that mount the files."""
+    """A group of pods that mount the files."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -89,7 +89,7 @@ class Slurmdbd:
         return next(iter(find_pods(self.kube, self.namespace, selector)), None)
 
     def _end(self, pod: Pod) -> None:
-        """Ask the container to end. This may break the connection: the next look at the pod shows the result."""
+        """End the container. This may break the connection, so the next look at the pod shows the result."""
         try:
             self.kube.transport(self.namespace, pod.name, ACCOUNTING_CONTAINER).run(END)
         except TransportError:

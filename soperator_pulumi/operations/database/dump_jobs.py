@@ -102,7 +102,7 @@ class Dumps:
         return outcome.log
 
     def _shown(self, what: str) -> Report:
-        """Return the report function for a Job's progress. A list is not progress: its caller prints it."""
+        """Return the report function for a Job's progress. A list is not progress, as its caller prints it."""
         return (lambda _text: None) if what == "list" else self.report
 
     def _await_former(self) -> None:

@@ -64,23 +64,23 @@ class DrainRun:
         self._batches = [DrainBatch(tuple(leaving), context.clock.now())] if leaving else []
         self._marker = marker
         self.answer_seconds: float = ANSWER_SECONDS
-        """Time for slurmctld to answer, in seconds, where no policy allows more."""
+        """Time for slurmctld to answer, in seconds, if no policy allows more."""
         self._undrain = Undrain(context, self.names, marker)
         self._others: Mapping[str, DrainSpec] = {}
         """Policies of the cluster's node sets, read when they are first needed."""
         self._silent: float | None = None
-        """Time of its last answer, while it does not answer."""
+        """Time of slurmctld's last answer, while it does not answer."""
         self._last: Snapshot | None = None
         """The last answer."""
         self._reservations: tuple[Reservation, ...] | None = None
         self._taken: frozenset[str] = frozenset()
-        """Nodes that had this run's drain, and have another run's since."""
+        """Nodes that had this run's drain and now have another run's."""
         self._treated: dict[int, float] = {}
         self._lost: Counter[int] = Counter()
         """Lost answers, by job."""
         self._unrequeueable: dict[int, str] = {}
         self._refusals = 0
-        """Drains that Slurm has refused, one after the other."""
+        """Consecutive drains that Slurm has refused."""
         self._reported: tuple[object, float] = (None, 0.0)
         self._acted = False
         """True if nodes have been drained or added, or jobs treated, since the last look."""
@@ -110,11 +110,11 @@ class DrainRun:
         self.look_again()
 
     def look_again(self) -> None:
-        """Look at once, to see the effect of what the caller has done."""
+        """Look at once, to see the effect of the caller's change."""
         self._acted = True
 
     def keep(self, names: AbstractSet[str]) -> None:
-        """Drain only these of the run's nodes from now on; what drains hold of the others stays as it is."""
+        """Keep draining only these nodes. What drains hold of the others stays as it is."""
         narrowed = [batch.changed(lambda node_set: node_set.only(names)) for batch in self._batches]
         self._batches = [batch for batch in narrowed if any(node_set.names for node_set in batch.leaving)]
         self._undrain.names = self.names
@@ -138,7 +138,7 @@ class DrainRun:
         return DrainResult(frozenset())
 
     def looks(self, first: Callable[[Snapshot], None] | None = None) -> Iterator[tuple[Snapshot, Plan]]:
-        """Look at the nodes and act, again and again; yield the state whenever a look finds nothing to do.
+        """Look at the nodes and act, repeatedly; yield the state whenever a look finds nothing to do.
 
         Args:
             first: Called with the first look, before anything is drained.
@@ -185,7 +185,7 @@ class DrainRun:
     # -- looking --------------------------------------------------------------------------------------------------
 
     def _look(self) -> Snapshot | None:
-        """Return slurmctld's answer; None if it is not fit for a decision.
+        """Return slurmctld's answer; None if no decision can be based on it.
 
         Raises:
             DrainError: slurmctld has not answered for too long.

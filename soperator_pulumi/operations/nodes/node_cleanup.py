@@ -129,7 +129,7 @@ class NodeCleanup:
 
 
 def _counted_on(names: frozenset[str], found: Snapshot) -> dict[str, str]:
-    """Return what depends on nodes, by name: a job that is on them or waits for them, or else a reservation."""
+    """Return the jobs or reservations that depend on nodes, by name of the node."""
     words = {
         name: f"reservation {reservation.name} names it"
         for reservation in found.reservations

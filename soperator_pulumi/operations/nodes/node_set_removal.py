@@ -27,7 +27,7 @@ class NodeSetRemoval:
     wanted: Collection[str]
     """Names of the node sets that stay."""
     former: Mapping[str, Mapping[str, Any]]
-    """Policies of former node sets, by name; those of which nothing is left are forgotten."""
+    """Policies of former node sets, by name. They are forgotten once nothing is left of the node set."""
     slurm_files: Mapping[str, str] | None = None
     """Slurm's files after the removal; None if they are not known."""
 
@@ -87,7 +87,7 @@ class NodeSetRemoval:
     def _against(self, names: Collection[str]) -> str:
         """Return why Slurm's files could not be changed once these nodes are free; empty if they can, as far as known.
 
-        A refusal after hours of draining would waste them. What is unknown now is decided then.
+        Hours of draining would be wasted if the change were refused at the end. Unknown facts are judged then.
         """
         if self.slurm_files is None:
             return ""

@@ -1,4 +1,4 @@
-"""Reconciliation of a node set: no record without a pod, no drain left over, no old pod, no missing node."""
+"""Reconciliation of a node set: no record without a pod, no leftover drain, no old pod, no missing node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.hostlist import compress, in_order
 
 _STOP_SECONDS = 60
-"""Time for a pod to go, beyond its grace period: the kubelet kills it, and updates the API server."""
+"""Time for a pod to disappear, beyond its grace period: the kubelet kills it, and updates the API server."""
 
 _REPORT_SECONDS = 10
 _ANSWER_SECONDS = 15.0

@@ -19,7 +19,7 @@ _PASSING = frozenset({"NOT_RESPONDING"})
 
 @dataclass(frozen=True)
 class Recreation:
-    """A node set whose pods have changed, and how far a run has come."""
+    """A node set whose pods have changed, and the progress of a run."""
 
     status: NodeSetStatus
     jobs: Sequence[Job]
@@ -70,7 +70,7 @@ class Recreation:
         return name not in self._lost
 
     def next(self) -> tuple[str, ...]:
-        """Return the nodes to drain now; none while as many as allowed are out of service."""
+        """Return the nodes to drain now; none if as many as allowed are out of service."""
         lost, unready = self._lost | self._foreign, self._unready - self.draining
         later = self._ends.keys() - lost if self.only_idle else frozenset()
         left = [name for name in self.order(self.outdated) if name not in self.draining | later]

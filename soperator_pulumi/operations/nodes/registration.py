@@ -156,7 +156,7 @@ class Registration:
         )
 
     def reasons(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
-        """Return why these nodes are missing; nodes with the same reason share a line. Takes calls for every node."""
+        """Return why these nodes are missing; nodes with the same reason share a line. Makes calls for every node."""
         by_reason: dict[str, list[str]] = {}
         for position, name in enumerate(names):
             self.keep_alone()  # fifty answers of a slow API take longer than the Lease lasts

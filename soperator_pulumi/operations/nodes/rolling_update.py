@@ -209,7 +209,7 @@ class RollingUpdate:
 
 
 class _Run:
-    """One rolling update on its way."""
+    """A rolling update in progress."""
 
     def __init__(self, update: RollingUpdate, status: NodeSetStatus) -> None:
         self._update = update
@@ -225,8 +225,8 @@ class _Run:
         self._lost_before: frozenset[str] = frozenset()
         """Nodes on which no job could start before."""
         self._joining: dict[str, float] = {}
-        """Nodes for which the run waits until they join, with the times since when it does. A node that was broken
-        before may still be broken: the run waits for it only when nothing else is left to do."""
+        """Nodes that the run waits for, with the time at which the wait began. A node that was broken before may still
+        be broken: the run waits for it only when nothing else is left to do."""
         self._began = self._clock.now()
         self._pods_read_at = -inf
         self._refused: tuple[str, float] | None = None
@@ -273,7 +273,7 @@ class _Run:
         return self._update.policy.wait and self._clock.now() - self._began < self._update.idle_seconds
 
     def _bear(self, error: KubernetesError) -> None:
-        """Let the next look try again, for five minutes.
+        """Allow the next look to try again, for five minutes.
 
         Raises:
             KubernetesError: the time is up.

@@ -22,7 +22,7 @@ from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
 
 _GOING_SECONDS = 60
-"""Time for a pod to go, beyond its grace period, in seconds."""
+"""Time for a pod to disappear, beyond its grace period, in seconds."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Checks of a Kubernetes cluster before anything is applied to it, all at once.
 
-A preview and an `up` read (`problems_before_up`); an `up` asks for its rights as well, before its first change
-(`missing_rights`): credentials of a preview may be such that change nothing. `Preflight` of `preflight_run` makes all
+A preview and an `up` read (`problems_before_up`). An `up` also asks for its rights, before its first change
+(`missing_rights`), as the credentials of a preview may permit no changes. `Preflight` of `preflight_run` makes all
 checks, and starts pods.
 """
 
@@ -18,7 +18,7 @@ from soperator_pulumi.operations.preflight.surroundings import Surroundings, pro
 
 
 def problems_before_up(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
-    """Yield the problems that a preview reports: of the release, and of the surroundings.
+    """Yield the problems that a preview reports: of the Kubernetes release, and of named objects.
 
     Machines are left out, as an autoscaler may add them: the wait for nodes reports the scheduler's own reason.
 
@@ -35,7 +35,7 @@ def problems_before_up(kube: Kube, wanted: Surroundings, before: Surroundings | 
 
 
 def missing_rights(kube: Kube, namespace: str) -> Iterator[Problem]:
-    """Yield the rights that the caller lacks for calls of our resources on a cluster in the namespace.
+    """Yield the rights that the caller lacks for the calls of this package's resources on a cluster in the namespace.
 
     Raises:
         KubernetesError: the cluster does not answer.

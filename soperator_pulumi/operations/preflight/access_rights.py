@@ -1,4 +1,4 @@
-"""Rights of the caller: for the kinds that the program applies, and for the calls that the package's resources make."""
+"""Rights of the caller: for the kinds that the program applies, and for the calls of this package's resources."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ CHECK = "rights"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 _APPLIES = ("create", "get", "patch", "delete")
-"""Verbs of Pulumi's provider for every object."""
+"""Verbs that Pulumi's provider uses for every object."""
 
 _AWAITS = ("list", "watch")
-"""Verbs by which Pulumi's provider waits for an object; without them it reports a time-out."""
+"""Verbs that Pulumi's provider uses to wait for an object. Without them it reports a time-out."""
 
 _OPTIONAL = {
     "events",
@@ -27,7 +27,7 @@ _OPTIONAL = {
     "persistentvolumes",
     "secrets",
 }
-"""Resources without which a deployment works, with a poorer message or a value more in the spec."""
+"""Resources that a deployment can do without, with a less helpful message or one more value in the spec."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Right:
 
     group: str
     resource: str
-    """With its subresource."""
+    """Resource, with its subresource."""
     namespace: str
-    """Empty for a resource of the whole Kubernetes."""
+    """Namespace; empty for a cluster-scoped resource."""
     verb: str
 
     def review(self) -> Json:
-        """Return the question to the API server."""
+        """Return the access review to send to the API server."""
         resource, _, subresource = self.resource.partition("/")
         attributes = {"group": self.group, "resource": resource, "namespace": self.namespace, "verb": self.verb}
         if subresource:
@@ -55,7 +55,7 @@ class Right:
 
 
 def live_rights(namespace: str) -> list[Right]:
-    """Return the rights for the calls of our resources on a cluster in a namespace."""
+    """Return the rights for the calls of this package's resources on a cluster in a namespace."""
     return [
         Right(call.group, call.resource, namespace if call.namespace is None else call.namespace, verb)
         for call in LIVE_CALLS
@@ -64,15 +64,15 @@ def live_rights(namespace: str) -> list[Right]:
 
 
 def live_call_findings(kube: Kube, namespace: str) -> Iterator[Diagnosis]:
-    """Yield the calls of our resources that the caller may not make: the part that a preview checks."""
+    """Yield the calls of this package's resources that the caller may not make: the part that a preview checks."""
     yield from _judged(kube, live_rights(namespace), may_wait=set())
 
 
 def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iterator[Diagnosis]:
-    """Yield the rights that are missing for the program's objects and for the calls of our resources.
+    """Yield the rights that are missing for the program's objects and for the calls of this package's resources.
 
-    The resource of each kind is the API server's own word: a kind that the server does not know is refused. Kinds of
-    other projects' operators, which the same `up` may install, are judged with the surroundings.
+    The API server maps kinds to resources, and a kind that it does not know is refused. Kinds of other projects'
+    operators, which the same `up` may install, are judged with the named objects.
     """
     wanted, awaited = live_rights(namespace), set()
     kinds = {(str(object_["apiVersion"]), str(object_["kind"])): object_ for object_ in objects}
@@ -95,7 +95,7 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
 
 
 def _served(kube: Kube, version: str) -> dict[str, Json]:
-    """Return the resources of an API by kind."""
+    """Return the resources of an API, by kind."""
     path = f"/apis/{version}" if "/" in version else f"/api/{version}"
     answer = kube.get(path) or {}
     return {resource["kind"]: resource for resource in answer.get("resources", []) if "/" not in resource["name"]}
@@ -126,7 +126,7 @@ def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterat
 
 
 def _missing(kube: Kube, wanted: Sequence[Right]) -> list[Right]:
-    """Return the rights that are missing; one question where all verbs on a resource are allowed."""
+    """Return the missing rights. One review is enough if all verbs on a resource are allowed."""
     missing = []
     for key in dict.fromkeys((right.group, right.resource, right.namespace) for right in wanted):
         if not _allowed(kube, Right(*key, "*")):

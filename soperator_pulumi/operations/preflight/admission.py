@@ -1,4 +1,4 @@
-"""Admission of the planned objects: the server judges the real pods, with all of its policies, and keeps nothing."""
+"""Admission of the planned objects: the server judges the real pods with all of its policies, and keeps none."""
 
 import copy
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _RIGHTS = ("securityContext", "capabilities", "privileged", "appArmorProfile", "
 
 
 def admission_findings(kube: Kube, planned: PlannedCluster, namespace: str) -> Iterator[Diagnosis]:
-    """Yield objects that the server refuses, and pods that it changes, in a namespace that exists."""
+    """Yield objects that the server refuses, and pods that it changes, in an existing namespace."""
     refusals = [*_refused_objects(kube, planned, namespace)]
     yield from refusals
     admitted = 0
@@ -50,7 +50,7 @@ def pod_of(pods: PlannedPods, namespace: str) -> Json:
 def changed(wanted: Any, got: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 any tree of values
     """Yield the paths of values that the server has changed, and of containers that it has added.
 
-    Values that a program leaves open get defaults, and count as unchanged.
+    Values that a program leaves unset get defaults, and count as unchanged.
     """
     match wanted, got:
         case dict(), dict():
@@ -64,7 +64,7 @@ def changed(wanted: Any, got: Any, path: str = "") -> Iterator[str]:  # noqa: AN
 
 
 def _changed_items(wanted: list[Any], got: list[Any], path: str) -> Iterator[str]:
-    """Yield changes of a list: items are the same by name, or else where one of those that are there is unchanged."""
+    """Yield changes of a list. Items are matched by name, or else by equality with an existing item."""
     names = [item.get("name") if isinstance(item, dict) else None for item in wanted]
     if all(names) and len({*names}) == len(names):
         there = {item["name"]: item for item in got}
@@ -84,7 +84,7 @@ def _is_same(wanted: object, got: object) -> bool:
 
 
 def _amount(value: object) -> Decimal | None:
-    """Return a quantity, which the server writes in a form of its own: 1024Mi is 1Gi."""
+    """Return a quantity in a form that is independent of its spelling: 1024Mi is 1Gi."""
     try:
         return amount(str(value))
     except ValueError:

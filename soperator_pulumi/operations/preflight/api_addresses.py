@@ -1,4 +1,4 @@
-"""Addresses of the Kubernetes API, as pods reach it."""
+"""Addresses at which pods reach the Kubernetes API."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
@@ -11,7 +11,7 @@ _API_ENDPOINTS = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 
 def api_servers(kube: Kube) -> list[str]:
-    """Return the addresses at which pods reach the Kubernetes API, each in CIDR notation: `10.96.0.1/32`.
+    """Return the addresses at which pods reach the Kubernetes API, in CIDR notation: `10.96.0.1/32`.
 
     They are those of the Service `kubernetes` in the namespace `default`, which every cluster has, and its endpoints:
     the network plugin decides which of the two a NetworkPolicy sees.
@@ -36,10 +36,10 @@ def api_servers(kube: Kube) -> list[str]:
 
 
 def ipv6_problems(kube: Kube) -> Iterator[Problem]:
-    """Yield the problem of Slurm without IPv6 on a Kubernetes whose first addresses are IPv6.
+    """Yield a problem if Slurm has no IPv6 on a Kubernetes whose first addresses are IPv6.
 
     Services and pods have addresses of the family of the Service `kubernetes` first; a headless Service names those.
-    Without the right to read it nothing is known, and nothing is yielded.
+    Without the right to read it, nothing is known or yielded.
     """
     try:
         address = (kube.get(_API_SERVICE) or {}).get("spec", {}).get("clusterIP", "")
@@ -54,7 +54,7 @@ def ipv6_problems(kube: Kube) -> Iterator[Problem]:
 
 
 def closed_api_servers(kube: Kube, given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
-    """Return the addresses of the Kubernetes API to close, and the problems where they are not known; one look.
+    """Return the addresses of the Kubernetes API to close, and the problems if they are unknown, from one read.
 
     Args:
         kube: The cluster.

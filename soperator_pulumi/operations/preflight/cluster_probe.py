@@ -1,4 +1,4 @@
-"""Probe: pods that try something in the cluster, and the judgement of their answers."""
+"""Probes: pods that test something in the cluster, and the judgement of their answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
 from soperator_pulumi.operations.preflight.probe_place import LIFE_SECONDS
 
 Judge = Callable[[Mapping[str, Pod]], Iterable[Diagnosis]]
-"""Judgement of the pods as they are in the end, by name."""
+"""Function that judges the final states of pods, by name."""
 
 
 @dataclass(frozen=True)
 class ClusterProbe:
-    """Objects to make, pods to wait for, and the judgement of what they have found."""
+    """Objects to create, pods to wait for, and the judgement of their results."""
 
     check: str
     place: str
@@ -28,8 +28,8 @@ class ClusterProbe:
 def probe_pod(name: str, containers: Sequence[Json], like: Json, machine: str | None = None) -> Json:
     """Return a pod of a probe.
 
-    It requests nothing, so that a machine full of running workers takes it as well, and tolerates every taint: which
-    machines fit is another check.
+    It requests nothing, so that even a machine full of workers accepts it, and it tolerates every taint: another check
+    judges which machines fit.
 
     Args:
         name: Name of the pod.
@@ -56,7 +56,7 @@ def probe_pod(name: str, containers: Sequence[Json], like: Json, machine: str | 
 
 
 def harmless() -> Json:
-    """Return the security context of a probe that needs no right."""
+    """Return the security context of a probe that needs no rights."""
     return {
         "runAsUser": 65534,
         "runAsGroup": 65534,
@@ -68,7 +68,7 @@ def harmless() -> Json:
 
 
 def answer_of(pod: Pod | None) -> str | None:
-    """Return the answer that a pod's program wrote as its termination message; None where there is none."""
+    """Return the answer that a pod's program wrote as its termination message; None if there is none."""
     for status in (pod.body.get("status", {}).get("containerStatuses") or []) if pod else []:
         ended = status.get("state", {}).get("terminated") or {}
         if ended.get("message"):

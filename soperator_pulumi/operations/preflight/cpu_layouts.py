@@ -1,4 +1,4 @@
-"""Layouts of CPUs that node sets declare, against the machines on which their pods may run."""
+"""CPU layouts that node sets declare, compared with the machines on which their pods may run."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ _REGISTERED = re.compile(r"conf=.* Sockets=(\d+) CoresPerSocket=(\d+) ThreadsPer
 
 
 def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:
-    """Yield layouts that a machine cannot have, by its number of CPUs.
+    """Yield layouts that a machine cannot have, judged by its number of CPUs.
 
-    A machine may have more threads in a core than are declared. Kubernetes tells neither its sockets nor its cores.
-    Machines too small for the pods, or without their devices, are not judged.
+    A machine may have more threads in a core than are declared. Kubernetes reports neither sockets nor cores. Machines
+    that are too small for the pods, or lack their devices, are not judged.
 
     Args:
         every: The kinds of pods.
@@ -50,7 +50,7 @@ def _layout(pods: PlannedPods) -> CpuLayout | None:
 
 
 def _cpus(machine: Json) -> int:
-    """Return the CPUs of a machine, those of the kubelet and of daemons included; 0 if they are not known."""
+    """Return the CPUs of a machine, including those reserved for the kubelet and daemons; 0 if unknown."""
     return int(amount(str((machine.get("status", {}).get("capacity") or {}).get("cpu", "0"))))
 
 

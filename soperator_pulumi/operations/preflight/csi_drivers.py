@@ -1,4 +1,4 @@
-"""CSI drivers of volumes: registered in the Kubernetes before a claim waits for one."""
+"""CSI drivers of volumes, which must be registered before a claim can wait for one."""
 
 from collections.abc import Collection, Iterator
 
@@ -9,7 +9,7 @@ _DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
 
 
 def missing_drivers(kube: Kube, drivers: Collection[str]) -> Iterator[Diagnosis]:
-    """Yield a warning for each driver that has no CSIDriver. A chart of the same program may bring it.
+    """Yield a warning for every driver without a CSIDriver. A chart of the same program may install it.
 
     Args:
         kube: The Kubernetes.

@@ -1,6 +1,6 @@
-"""Kinds of other projects' operators: served by the API server before an object of one is applied.
+"""Kinds of other projects' operators, which the API server must serve before their objects are applied.
 
-The server's own list of an API is asked, which every user may read (ClusterRole `system:discovery`), and not the
+The check reads the server's own list of an API, which every user may do (ClusterRole `system:discovery`), and not the
 definitions.
 """
 
@@ -13,7 +13,7 @@ from soperator_pulumi.kube.verbs import Kube
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator that brings kinds."""
+    """An operator that provides kinds."""
 
     title: str
     part: str
@@ -31,11 +31,11 @@ _WITHOUT = {
     "prometheusrules.monitoring.coreos.com": "leave out metrics.alerts",
     "mariadbs.k8s.mariadb.com": "choose another database",
 }
-"""Way without a kind, by the name of the definition."""
+"""Alternative to a kind, by the name of its definition."""
 
 
 def custom_kind_problems(kube: Kube, path: str, definition: str, version: str) -> Iterator[Problem]:
-    """Yield the problem that a kind is not served.
+    """Yield a problem if the server does not serve a kind.
 
     Args:
         kube: The Kubernetes.

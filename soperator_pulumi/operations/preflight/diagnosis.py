@@ -1,4 +1,4 @@
-"""Findings of the checks: where, what was found, what is needed, and the cure."""
+"""Findings of the checks: the place, the fact, the requirement and the remedy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from soperator_pulumi.errors import KubernetesError, Problem
 
 
 class Severity(StrEnum):
-    """Weight of a finding."""
+    """Severity of a finding."""
 
     REFUSED = "refused"
     """The cluster cannot work, or not safely."""
     WARNED = "warned"
-    """The cluster may work with a loss that is named, or the check could not be made."""
+    """The cluster may work with a stated disadvantage, or the check could not be made."""
     PASSED = "passed"
 
 
@@ -25,7 +25,7 @@ class Diagnosis:
     """Name of the check, as in docs/preflight.md."""
     severity: Severity
     place: str
-    """Field of the spec, or object of Kubernetes, that the finding is about."""
+    """Field of the spec, or Kubernetes object, that the finding is about."""
     found: str
     needed: str = ""
     cure: str = ""
@@ -42,7 +42,7 @@ def refused(check: str, place: str, found: str, needed: str, cure: str) -> Diagn
 
 
 def warned(check: str, place: str, found: str, needed: str, cure: str) -> Diagnosis:
-    """Return a finding that a person decides on."""
+    """Return a finding that a person must judge."""
     return Diagnosis(check, Severity.WARNED, place, found, needed, cure)
 
 
@@ -52,13 +52,13 @@ def passed(check: str, place: str, found: str) -> Diagnosis:
 
 
 def of_problem(check: str, problem: Problem) -> Diagnosis:
-    """Return a problem of the spec as a finding: its first sentence is what was found, the rest the cure."""
+    """Return a problem of the spec as a finding: its first sentence is the fact, the rest the remedy."""
     found, _, cure = problem.text.partition(". ")
     return Diagnosis(check, Severity.REFUSED, problem.path, found.removesuffix("."), cure=cure)
 
 
 def answered(check: str, place: str, look: Callable[[], Iterable[Diagnosis]]) -> Iterator[Diagnosis]:
-    """Yield the findings of a check; a warning where the Kubernetes API does not answer it."""
+    """Yield the findings of a check, or a warning if the Kubernetes API does not answer it."""
     try:
         yield from [*look()]
     except KubernetesError as error:

@@ -1,4 +1,4 @@
-"""Images: each one is pulled on each kind of machine that needs it, and runs on its architecture."""
+"""Images: every kind of machine that needs one can pull it and run it on its architecture."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ _OTHER_ARCHITECTURE = "exec format error"
 
 
 def image_probes(place: ProbePlace, every: Sequence[PlannedPods], machines: Sequence[Json]) -> list[ClusterProbe]:
-    """Return a probe for each kind of machine, with one container an image."""
+    """Return a probe for every kind of machine, with one container per image."""
     by_kind: dict[str, tuple[Json, dict[str, Json], PlannedPods]] = {}
     for pods in every:
         for machine in machines_for(pods, machines):
@@ -57,7 +57,7 @@ def _probe(name: str, machine: Json, images: Mapping[str, Json], like: PlannedPo
 
 
 def pull_findings(place: str, pod: Json) -> Iterator[Diagnosis]:
-    """Yield images that were not pulled or cannot run, of a pod with one container an image."""
+    """Yield images that were not pulled or cannot run, from a pod with one container per image."""
     statuses = {
         container_status["name"]: container_status
         for container_status in pod.get("status", {}).get("containerStatuses") or []

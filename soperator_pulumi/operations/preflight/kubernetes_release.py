@@ -1,4 +1,4 @@
-"""Release of Kubernetes: each feature of the planned objects that an old release does not have."""
+"""Release of Kubernetes, compared with the features that the planned objects use."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, r
 CHECK = "release"
 
 OLDEST_MINOR = 29
-"""Oldest release: native sidecars, in every pod of Slurm, work there without a switch (KEP-753)."""
+"""Oldest supported minor release: native sidecars, which every pod of Slurm has, are on by default (KEP-753)."""
 
 _FEATURES: Sequence[tuple[int, str, Callable[[str, Any], bool]]] = (
     (25, "ranges of ports in NetworkPolicies (endPort)", lambda key, _value: key == "endPort"),
@@ -18,11 +18,11 @@ _FEATURES: Sequence[tuple[int, str, Callable[[str, Any], bool]]] = (
     (29, "Jobs that stop at a failure that no retry cures", lambda key, _value: key == "podFailurePolicy"),
     (30, "a field for the AppArmor profile", lambda key, _value: key == "appArmorProfile"),
 )
-"""Features by the minor release since which they work without a switch: kubernetes.io, Feature Gates."""
+"""Features by the minor release in which they are on by default: kubernetes.io, Feature Gates."""
 
 
 def release_findings(kube: Kube, objects: Sequence[Json] = ()) -> Iterator[Diagnosis]:
-    """Yield what the server's release has or has not, of the features that the objects use."""
+    """Yield findings about the server's release, by the features that the objects use."""
     answer = kube.get("/version") or {}
     shown = str(answer.get("gitVersion", "of an unknown version"))
     minor = _minor(str(answer.get("minor", "")))

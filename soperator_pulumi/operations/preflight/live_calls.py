@@ -11,12 +11,12 @@ class LiveCall:
     """Verbs on one resource of Kubernetes."""
 
     resource: str
-    """With its subresource: `pods/exec`."""
+    """Resource, with its subresource: `pods/exec`."""
     verbs: tuple[str, ...]
     purpose: str
     group: str = ""
     namespace: str | None = None
-    """Namespace, where that is not the cluster's; empty for a resource of the whole Kubernetes."""
+    """Namespace, if it is not the cluster's; empty for a cluster-scoped resource."""
 
 
 LIVE_CALLS = (

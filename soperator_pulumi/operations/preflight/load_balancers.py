@@ -1,4 +1,4 @@
-"""Load balancers: a Service of that type waits for ever where nothing gives it an address."""
+"""Load balancers: a Service of that type waits for ever if nothing assigns an address to it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _TYPE = "LoadBalancer"
 
 
 def load_balancer_findings(kube: Kube, planned: Sequence[Json]) -> Iterator[Diagnosis]:
-    """Yield a warning where no Service of the type has an address yet, and one is planned."""
+    """Yield a warning if such a Service is planned and no existing one has an address."""
     for wanted in planned:
         if wanted["spec"].get("type") == _TYPE:
             yield _judged(wanted, kube.find("/api/v1/services"))

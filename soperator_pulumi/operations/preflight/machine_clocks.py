@@ -1,7 +1,7 @@
-"""Clocks of machines against that of the API server, by the renewals of the kubelets' Leases.
+"""Clocks of machines compared with the API server's, from the renewals of the kubelets' Leases.
 
-A kubelet renews its Lease every ten seconds and writes its own machine's time into it (kubernetes.io, Nodes). munge
-refuses a credential of a clock that differs by its time to live, 300 seconds (munge(7)).
+A kubelet renews its Lease every ten seconds with its own machine's time (kubernetes.io, Nodes). munge refuses a
+credential if clocks differ by more than its time to live, 300 seconds (munge(7)).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,18 +18,18 @@ _CREDENTIAL_SECONDS = 300
 """Time to live of munge's credentials."""
 
 _NOTED_SECONDS = 60
-"""Difference that no kubelet's pause between renewals explains."""
+"""Difference that a pause between a kubelet's renewals cannot explain."""
 
 
 def server_time(kube: Kube) -> datetime:
-    """Return the API server's time, to a second: that of an object which it admits and does not keep."""
+    """Return the API server's time, with a precision of a second, from an object that it admits but does not keep."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "soperator-preflight-clock"}}
     made = kube.create("/api/v1/namespaces", body, dry_run=True)
     return datetime.fromisoformat(made["metadata"]["creationTimestamp"])
 
 
 def clock_findings(leases: Sequence[Json], machines: Sequence[Json], now: datetime) -> Iterator[Diagnosis]:
-    """Yield machines whose clock differs from the API server's, and from each other's.
+    """Yield machines whose clocks differ from the API server's or from each other.
 
     Args:
         leases: Leases of the kubelets.

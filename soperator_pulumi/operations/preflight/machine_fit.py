@@ -1,7 +1,7 @@
-"""Machines on which planned pods fit: labels, taints, and what a machine can allocate.
+"""Machines that fit planned pods: labels, taints and allocatable resources.
 
-Of pods that run already, only those of DaemonSets are counted: a finding is about what the machines can hold, not about
-what is free now, and these pods are always there.
+Of running pods, only those of DaemonSets count: a finding is about what the machines can hold, not about what is free
+now, and these pods are always there.
 """
 
 import math
@@ -24,13 +24,13 @@ _FEW = 3
 
 _BYTES_PER_GIB = 1024**3
 _PARTS_OF_GIB = 8
-"""Parts of a GiB to which suggested memory is rounded down."""
+"""Fractions of a GiB to which suggested memory is rounded down."""
 
 _Resources = Mapping[str, Decimal]
 
 
 def usable(machines: Sequence[Json]) -> list[Json]:
-    """Return the machines that take new pods: ready, and not cordoned."""
+    """Return the machines that accept new pods: ready, and not cordoned."""
     return [machine for machine in machines if _is_ready(machine) and not machine.get("spec", {}).get("unschedulable")]
 
 
@@ -40,7 +40,7 @@ def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
 
 
 def has_room(pods: PlannedPods, machine: Json) -> bool:
-    """Return whether a machine without other pods holds one of these, with its devices."""
+    """Return True if an otherwise empty machine holds one of these pods, with its devices."""
     return _room(pods.requests, _left(machine, ())) > 0
 
 
@@ -51,7 +51,7 @@ def fit_findings(
     daemon_sets: Sequence[Json] = (),
     to_come: Sequence[str] = (),
 ) -> Iterator[Diagnosis]:
-    """Yield for each kind of pod whether the machines can hold them.
+    """Yield a finding for every kind of pod: whether the machines can hold them.
 
     Args:
         every: The kinds of pods.
@@ -102,7 +102,7 @@ def _fit(
 
 
 def is_chosen(spec: Json, machine: Json) -> bool:
-    """Return True where node_selector and the required affinity of pods choose the machine."""
+    """Return True if node_selector and required affinity of the pods allow the machine."""
     labels: Mapping[str, str] = machine["metadata"].get("labels") or {}
     if not (spec.get("nodeSelector") or {}).items() <= labels.items():
         return False
@@ -117,14 +117,14 @@ def is_chosen(spec: Json, machine: Json) -> bool:
 
 
 def repelling(spec: Json, machine: Json) -> list[Json]:
-    """Return the taints of a machine that pods do not tolerate."""
+    """Return the taints of a machine that the pods do not tolerate."""
     taints = machine.get("spec", {}).get("taints") or []
     hard = [taint for taint in taints if taint.get("effect") in _REPELS]
     return [item for item in hard if not any(_tolerates(rule, item) for rule in spec.get("tolerations") or [])]
 
 
 def _matches(rule: Json, labels: Mapping[str, str]) -> bool:
-    """Return True where a rule of a node affinity holds (kubernetes.io, Assigning Pods to Nodes)."""
+    """Return True if a node affinity rule matches (kubernetes.io, Assigning Pods to Nodes)."""
     key, values, found = rule["key"], rule.get("values") or [], labels.get(rule["key"])
     match rule["operator"]:
         case "In":
@@ -151,13 +151,13 @@ def _tolerates(rule: Json, taint: Json) -> bool:
 
 
 def _room(requests: _Resources, there: _Resources) -> int:
-    """Return the number of pods that a machine without other pods holds."""
+    """Return the number of pods that an otherwise empty machine holds."""
     wanted = {**requests, "pods": Decimal(1)}
     return min(int(there.get(name, Decimal(0)) // value) for name, value in wanted.items() if value)
 
 
 def _left(machine: Json, daemons: Sequence[PlannedPods]) -> dict[str, Decimal]:
-    """Return what a machine can allocate without the pods of DaemonSets."""
+    """Return the allocatable resources of a machine without those of its DaemonSets' pods."""
     found = machine.get("status", {}).get("allocatable") or {}
     left = {name: amount(str(value)) for name, value in found.items()}
     for daemon in daemons:
@@ -205,7 +205,7 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
 
 
 def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
-    """Return the advice to request what fits: next to the pod's other containers, on the machine that has most."""
+    """Return the advice to request an amount that fits on the largest machine, next to the pod's other containers."""
     devices = {name: value for name, value in pods.requests.items() if name not in {"cpu", "memory"}}
     fitting = {name: left for name, left in there.items() if _room(devices, left)} or there
     name, left = max(fitting.items(), key=lambda item: (item[1].get("cpu", 0), item[1].get("memory", 0)))
@@ -220,7 +220,7 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
 
 
 def _largest(pods: PlannedPods, left: _Resources) -> tuple[int, float]:
-    """Return the most CPUs and GiB that a machine has for one pod's main container, next to its other containers."""
+    """Return the most CPUs and GiB that a machine has for a pod's main container, next to its other containers."""
     cpus, memory = (
         left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
         for key in ("cpu", "memory")
@@ -229,7 +229,7 @@ def _largest(pods: PlannedPods, left: _Resources) -> tuple[int, float]:
 
 
 def shown(resource: str, value: Decimal) -> str:
-    """Return an amount for people: memory in GiB."""
+    """Return an amount for a message, with memory in GiB."""
     if resource == "memory" or resource.startswith(("ephemeral-storage", "hugepages-")):
         return f"{float(value) / 1024**3:.4g} GiB"
     return f"{float(value):.6g}"

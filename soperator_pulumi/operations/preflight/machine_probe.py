@@ -1,4 +1,4 @@
-"""Machines as a worker's container finds them: rights, mounts, control groups and kernel, tried by a pod on each kind.
+"""Machines as seen by a worker's container: rights, mounts, control groups and kernel, tested by a pod on every kind.
 
 A kind of machine is a system image with its kernel and container runtime: one pod answers for all machines of it.
 """
@@ -27,7 +27,7 @@ _CAPABILITIES = str.split(
     "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
     "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP"
 )
-"""Capabilities by their number in the kernel (linux/capability.h)."""
+"""Capabilities by kernel number (linux/capability.h)."""
 
 _OLDEST_KERNEL = (5, 14)
 """Oldest kernel whose mount_setattr(2) keeps root from following links of users in a volume with all mounts in it
@@ -53,17 +53,17 @@ _STEPS: Mapping[str, tuple[str, str]] = {
     ),
     "lock_memory": ("to raise the limit of locked memory", "Allow SYS_RESOURCE, or set lock_memory: false."),
 }
-"""Steps of the script: the need, and the cure."""
+"""Steps of the script: the requirement, and the remedy."""
 
 _MOUNTS = frozenset({"bind", "close", "read_only", "tmpfs", "move_root", "new_proc", "new_queues"})
-"""Steps that begin with a mount: where AppArmor's profile of the runtime holds, it refuses all of them."""
+"""Steps that begin with a mount. If the runtime's AppArmor profile applies, it refuses all of them."""
 
 _CONTROLLERS = {"1": ("cpuset", "devices", "freezer", "memory"), "2": ("cpu", "cpuset", "memory")}
-"""Controllers that Slurm constrains jobs with, by the version of cgroups (cgroup.conf(5))."""
+"""Controllers that Slurm needs to constrain jobs, by cgroup version (cgroup.conf(5))."""
 
 
 def machine_probes(place: ProbePlace, planned: PlannedCluster, machines: Sequence[Json]) -> list[ClusterProbe]:
-    """Return a probe for each kind of machine, and each set of rights of the workers on it."""
+    """Return a probe for every kind of machine and every set of rights of the workers on it."""
     chosen: dict[str, tuple[PlannedPods, Json]] = {}
     for pods in planned.workers:
         for machine in machines_for(pods, machines):
@@ -77,7 +77,7 @@ def machine_probes(place: ProbePlace, planned: PlannedCluster, machines: Sequenc
 
 
 def kind_of(machine: Json) -> str:
-    """Return the kind of a machine: machines of one kind answer alike."""
+    """Return the kind of a machine. Machines of one kind give the same answers."""
     info = machine.get("status", {}).get("nodeInfo") or {}
     return " ".join(
         str(info.get(key, "")) for key in ("architecture", "osImage", "kernelVersion", "containerRuntimeVersion")
@@ -130,14 +130,14 @@ def _why_silent(pod: Pod | None) -> str:
 
 
 def parsed(answer: str) -> dict[str, str]:
-    """Return the lines of the script's answer by their names."""
+    """Return the lines of the script's answer, by name."""
     return dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
 
 
 def answer_findings(
     place: str, answer: Mapping[str, str], context: Json, *, constrains: bool = True
 ) -> Iterator[Diagnosis]:
-    """Yield the faults of a machine in the script's answer; one finding that passed where there is none.
+    """Yield the faults of a machine in the script's answer, or one passed finding if there are none.
 
     Args:
         place: Place of the findings.
@@ -190,7 +190,7 @@ def _failed_steps(place: str, answer: Mapping[str, str]) -> Iterator[Diagnosis]:
 
 
 def _app_armor(answer: Mapping[str, str]) -> str:
-    """Return the AppArmor profile, with its mode; empty for none, and for a label of SELinux, which has no mode."""
+    """Return the AppArmor profile with its mode; empty if there is none, or for an SELinux label, which has no mode."""
     given = answer.get("app_armor", "")
     return given if given == "unconfined" or given.endswith(")") else ""
 

@@ -62,8 +62,8 @@ def named_object_problems(
         kube: The Kubernetes.
         reference: The object.
         namespace: Namespace of the cluster.
-        create_namespace: True where the program creates the namespace.
-        namespace_exists: True where the namespace is there already.
+        create_namespace: True if the program creates the namespace.
+        namespace_exists: True if the namespace is there already.
     """
     if reference.kind == "StorageClass" and not reference.name:
         yield from _default_class_problems(kube, reference)

@@ -1,7 +1,7 @@
-"""The pod network: names of pods, and NetworkPolicies that are enforced, ranges of ports and egress included.
+"""The pod network: names of pods, and enforcement of NetworkPolicies with port ranges and egress.
 
-A server listens on three ports. A policy admits the first two to it; another lets one of two clients out to the first
-alone. So each of both directions is seen open and closed, by its own rule.
+A server listens on three ports. One policy admits the first two to it; another lets one of two clients connect to the
+first only. So every direction is seen open and closed, by its own rule.
 """
 
 import json
@@ -27,7 +27,7 @@ _ROLE = "soperator-pulumi/preflight-role"
 _PYTHON = layout.JAIL_TOOLS[0]
 
 _IMPATIENT = [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "1"}]
-"""Options of the resolver (resolv.conf(5)): the client asks again by itself."""
+"""Resolver options (resolv.conf(5)) for quick failures: the client retries by itself."""
 
 _LISTEN = f"""\
 import socket, threading, time
@@ -44,7 +44,7 @@ _DNS = [{"protocol": protocol, "port": port} for protocol in ("UDP", "TCP") for 
 
 
 def network_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence[Json], seconds: float) -> ClusterProbe:
-    """Return the probe: its server on one machine and its clients on another, where there are two.
+    """Return the probe. If there are two machines, its server runs on one and its clients on the other.
 
     Args:
         place: Place of the probe.
@@ -111,7 +111,7 @@ def network_findings(
     Args:
         free: Answer of the client that no egress policy chooses.
         limited: Answer of the client that may reach the server's first port alone.
-        across: True where server and clients were on two machines.
+        across: True if server and clients were on two machines.
     """
     if free is None or limited is None:
         text = "not checked: a probe's pod did not answer"
@@ -171,7 +171,7 @@ def _answer(pod: Pod | None) -> Mapping[str, Any] | None:
 
 
 def image_with_python(every: Sequence[PlannedPods]) -> Json:
-    """Return a container whose image brings our Python."""
+    """Return a container whose image has this project's Python."""
     with_python = (
         container for pods in every for container in pods.containers if container.get("command", [""])[0] == _PYTHON
     )

@@ -1,4 +1,4 @@
-"""Plan of a cluster: the objects that a deployment would apply, and the pods that come of them."""
+"""Plan of a cluster: the objects that a deployment would apply, and their pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _PLACES = {
     "accounting": "accounting.slurmdbd",
     "database": "accounting.database.own",
 }
-"""Fields of the spec by the component of their pods, unless both have the same name."""
+"""Fields of the spec by their pods' component, if the names differ."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PlannedPods:
 
     @property
     def containers(self) -> list[Json]:
-        """All containers, those that start first included."""
+        """All containers, init containers included."""
         return [*(self.spec.get("initContainers") or []), *self.spec["containers"]]
 
     @property
@@ -68,21 +68,21 @@ class PlannedCluster:
     """A cluster as its program describes it."""
 
     key: str
-    """Name of the description, before the places: `soperator:clusters.hpc`."""
+    """Name of the description, as a prefix of places: `soperator:clusters.hpc`."""
     surroundings: Surroundings
     objects: Sequence[Json]
-    """Objects that would be applied, in their order. Of Secrets, kind and metadata alone."""
+    """Objects that would be applied, in order. Secrets have only kind and metadata."""
     cluster_domain: str = "cluster.local"
     """Domain of the names of Services."""
     devices_to_come: tuple[str, ...] = ()
-    """Resources of device plugins that the program itself installs, such as that of the GPU operator. `*` in one stands
-    for any text."""
+    """Resources of device plugins that the program itself installs, such as the GPU Operator's. `*` in a name matches
+    any text."""
     csi_drivers: tuple[str, ...] = ()
     """CSI drivers of classes and volumes that the program makes."""
     critical_namespaces: tuple[str, ...] = ()
     """Namespaces in which the program installs pods of a critical priority class, and makes no quota for them."""
     owner_known: bool = True
-    """False where the description alone is known: the namespace that is there counts as the cluster's own."""
+    """False if only the description is known: an existing namespace then counts as the cluster's own."""
 
     @cached_property
     def pods(self) -> list[PlannedPods]:
@@ -96,7 +96,7 @@ class PlannedCluster:
 
     @property
     def constrains(self) -> bool:
-        """True where Slurm holds jobs to their resources by cgroups."""
+        """True if Slurm limits jobs to their resources by cgroups."""
         files = (config_map.get("data") or {} for config_map in self.of_kind("ConfigMap"))
         return not any("CgroupPlugin=disabled" in data.get("cgroup.conf", "") for data in files)
 

@@ -1,4 +1,4 @@
-"""Report of findings: for people, the refused first; and as JSON."""
+"""Report of findings: as text, refused ones first, and as JSON."""
 
 import json
 from collections import Counter
@@ -28,12 +28,12 @@ def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
 
 
 def json_error(error: str) -> str:
-    """Return the report of checks that could not be made, as JSON."""
+    """Return a JSON report for checks that could not be made."""
     return json.dumps({"refused": None, "error": error, "clusters": []}, indent=2) + "\n"
 
 
 def is_refused(found: Mapping[str, Sequence[Diagnosis]]) -> bool:
-    """Return True where a finding stops a deployment."""
+    """Return True if a finding stops a deployment."""
     return any(finding.severity is Severity.REFUSED for findings in found.values() for finding in findings)
 
 

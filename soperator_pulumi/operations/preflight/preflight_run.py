@@ -1,4 +1,4 @@
-"""The whole of a preflight: what is read, what the server admits, and what pods try; all findings at once."""
+"""The whole preflight: what is read, what the server admits, and what pods test, with all findings at once."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,10 +45,10 @@ PROBE_SECONDS = 120.0
 """Time for all pods of the probes, which run at the same time."""
 
 _POLICY_SECONDS = 20.0
-"""Time in which a NetworkPolicy has to be in force: network plugins take up to a few seconds."""
+"""Time for a NetworkPolicy to take effect: network plugins take up to a few seconds."""
 
 PROBES = ("admission", "images", "runtime", "network", "storage")
-"""Checks that need a namespace to try things in."""
+"""Checks that need a namespace for their objects."""
 
 CHECKS = ("release", "rights", "surroundings", "machines", "clocks", "load balancer", *PROBES)
 """Names of all checks, in their order."""
@@ -61,16 +61,16 @@ class Preflight:
     kube: Kube
     planned: PlannedCluster
     report: Report
-    """Shows progress."""
+    """Function that shows progress."""
     probes: Collection[str] = PROBES
-    """Checks of `PROBES` to make; none to read alone."""
+    """Checks of `PROBES` to make. Empty: only read."""
     accepted: Collection[str] = ()
     """Checks whose refusals count as warnings."""
     probe_seconds: float = PROBE_SECONDS
     clock: Clock = field(default_factory=MachineClock)
 
     def findings(self) -> list[Diagnosis]:
-        """Return all findings: of what is read first, then of the probes.
+        """Return all findings, those of reads before those of probes.
 
         Raises:
             KubernetesError: the cluster does not answer, or its namespaces cannot be read.
@@ -200,7 +200,7 @@ class Preflight:
 
 
 def _of_the_owner_of(planned: PlannedCluster, namespace: Json | None) -> PlannedCluster:
-    """Return the plan with the owner of a namespace that is there."""
+    """Return the plan with the owner recorded in an existing namespace."""
     wanted = planned.surroundings
     owner = ((namespace or {"metadata": {}})["metadata"].get("labels") or {}).get(wanted.owner_label, wanted.owner)
     return replace(planned, surroundings=wanted.model_copy(update={"owner": owner}))

@@ -1,7 +1,7 @@
-"""Place of probes: the cluster's namespace where it exists, else one for the time of the probes.
+"""Place of probes: the cluster's namespace if it exists, otherwise a temporary one.
 
-Every object has a label with the cluster's owner and an annotation with the process that made it. The next run removes
-those of processes that have ended, by these two.
+Every object has a label with the cluster's owner and an annotation with the process that made it. By these two, the
+next run finds and removes objects of processes that have ended.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ LABEL = "soperator-pulumi/preflight"
 MADE_BY = "soperator-pulumi/made-by"
 
 LIFE_SECONDS = 900
-"""Longest life of a probe's pod: one of an older run on another machine is left over."""
+"""Longest life of a probe's pod. An older one is left over from a run on another machine."""
 
 NAMESPACES = "/api/v1/namespaces"
 
@@ -32,7 +32,7 @@ _COLLECTIONS = {
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
 }
-"""Collections of probes, in the order of their removal."""
+"""Collections of probe objects, in the order of their removal."""
 
 _REMOVAL_SECONDS = 120
 _REPORT_SECONDS = 5.0
@@ -40,7 +40,7 @@ _REPORT_SECONDS = 5.0
 
 @dataclass
 class ProbePlace:
-    """Place in which probes run, and from which everything goes in the end."""
+    """A namespace in which probes run, and from which all their objects are removed at the end."""
 
     kube: Kube
     owner: str
@@ -54,11 +54,11 @@ class ProbePlace:
 
     @contextmanager
     def opened(self, namespace: str, *, exists: bool) -> Iterator[str]:
-        """Remove what killed runs left, yield the namespace of the probes, and remove everything in the end.
+        """Remove what killed runs left, yield the namespace of the probes, and remove everything at the end.
 
         Args:
             namespace: Namespace of the cluster.
-            exists: True where it exists. Without it the probes get one of their own.
+            exists: True if it exists. Without it the probes get one of their own.
 
         Raises:
             KubernetesError: the namespace cannot be made.
@@ -95,7 +95,7 @@ class ProbePlace:
         return {pod.name: pod for pod in find_pods(self.kube, self.namespace, self.labels)}
 
     def wait(self, awaited: Sequence[str], seconds: float) -> dict[str, Pod]:
-        """Return all pods once those that are named have ended, or cannot; at the latest after `seconds`."""
+        """Return all pods once the named ones have ended or cannot end, after `seconds` at the latest."""
         reported_at = self.clock.now()
         found: dict[str, Pod] = {}
         for left in until(self.clock.now() + seconds, self.clock):
@@ -133,7 +133,7 @@ class ProbePlace:
         return {**body, "metadata": marked}
 
     def _remove_abandoned(self, namespace: str) -> None:
-        """Remove what runs that have ended left here; without the right to look, there is nothing to remove."""
+        """Remove objects of ended runs. Without the right to list them, there are none."""
         labels = {LABEL: label_of(self.owner)}
         with suppress(KubernetesError):
             for entry in self.kube.find(NAMESPACES, labels):
@@ -179,7 +179,7 @@ class ProbePlace:
 
 
 def is_over(pod: Pod) -> bool:
-    """Return True where a probe's pod has ended, or has a container that never starts."""
+    """Return True if a probe's pod has ended, or has a container that never starts."""
     return pod.ended or pod.cannot_start
 
 

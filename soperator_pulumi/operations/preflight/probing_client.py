@@ -1,4 +1,4 @@
-"""Client of the network probe: runs by itself in a pod, and writes what it reaches to the termination message.
+"""Client of the network probe: runs alone in a pod, and writes what it reaches to the termination message.
 
 Called as: python3 -c SOURCE PLAN, a JSON object with `names` to resolve, [name, host]; with `open` and `closed` places
 to connect to, [name, host, port]; and with `seconds`, in which it tries until all are as they are to be: a policy takes
@@ -15,7 +15,7 @@ _CONNECT_SECONDS = 1.0
 
 
 def reached(host: str, port: int) -> bool:
-    """Return True where a connection is made."""
+    """Return True if a connection is established."""
     try:
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except OSError:
@@ -24,7 +24,7 @@ def reached(host: str, port: int) -> bool:
 
 
 def address_of(host: str) -> str:
-    """Return the address of a name; empty where it is not resolved."""
+    """Return the address of a name; empty if it cannot be resolved."""
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError:
@@ -32,9 +32,9 @@ def address_of(host: str) -> str:
 
 
 def is_open(wanted: bool, host: str, port: int, deadline: float) -> bool:  # noqa: FBT001 a parameter of the plan
-    """Return the state of a place once it is as it is to be, or at the deadline.
+    """Return the state of a place once it is as expected, or at the deadline.
 
-    A place is closed after two attempts: one may be lost on its way.
+    A place counts as closed after two attempts, as one may get lost.
     """
     while True:
         found = reached(host, port) or (not wanted and reached(host, port))
@@ -44,7 +44,7 @@ def is_open(wanted: bool, host: str, port: int, deadline: float) -> bool:  # noq
 
 
 def main() -> None:
-    """Carry out the plan."""
+    """Carry out the plan, and write the result."""
     plan = json.loads(sys.argv[1])
     deadline = time.monotonic() + float(plan["seconds"])
     names: dict[str, str] = {}

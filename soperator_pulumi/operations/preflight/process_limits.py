@@ -1,6 +1,6 @@
-"""Processes that one user may have in a pod, against the kubelet's limit of a pod (`podPidsLimit`).
+"""Processes that one user may have in a pod, compared with the kubelet's limit for a pod (`podPidsLimit`).
 
-At the pod's limit no process starts in it, slurmd's included: a user who reaches it takes the node from others.
+At the pod's limit no process starts in it, slurmd's included: a user who reaches it makes the node unusable for others.
 """
 
 import re
@@ -15,17 +15,17 @@ from soperator_pulumi.operations.preflight.planned import PlannedPods
 from soperator_pulumi.spec.node_set import FEWEST_PROCESSES
 
 RESERVED = 512
-"""Process ids for all but a user: slurmd, its steps, sidecars and the sessions of others. Judgement."""
+"""Process ids that are kept for slurmd, its steps, sidecars and other users' sessions. Judgement."""
 
 _OF_USER = re.compile(r"(?:processes|--nproc)=(\d+)")
-"""Limit of a user in the arguments of slurmd's and sshd's containers."""
+"""Option in the arguments of slurmd's and sshd's containers with a user's limit."""
 
 
 def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:
-    """Yield pods in which one user can have all process ids.
+    """Yield pods in which one user can use up all process ids.
 
-    One machine of each kind answers by its kubelet's configuration. Without the right to read that (`get` on
-    `nodes/proxy`) nothing is found.
+    One machine of every kind is asked for its kubelet's configuration. Without the right to read that (`get` on
+    `nodes/proxy`), there are no findings.
 
     Args:
         kube: The cluster.
@@ -56,7 +56,7 @@ def _of_user(pods: PlannedPods) -> int:
 
 
 def _of_pod(kube: Kube, machine: Json) -> int | None:
-    """Return the limit of a pod on a machine; None without one, or without the right to know."""
+    """Return the limit of a pod on a machine; None if there is none, or without the right to read it."""
     try:
         answer = kube.get(f"{MACHINES}/{machine['metadata']['name']}/proxy/configz") or {}
     except KubernetesError:

@@ -1,4 +1,4 @@
-"""Volume of the jail: two pods write to it at the same time, on two machines where there are two."""
+"""Volume of the jail: two pods write to it at the same time, on two machines if there are two."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,14 +44,14 @@ except OSError as error:
     answer["error"] = str(error)
 pathlib.Path("/dev/termination-log").write_text(json.dumps(answer))
 """
-"""Program of each pod: write a file, and read that of the other one. The first pod removes both once they are done."""
+"""Program of both pods: it writes a file, and reads that of the other pod. The first pod removes both at the end."""
 
 
 def storage_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence[Json]) -> ClusterProbe | Diagnosis:
-    """Return the probe of the jail's volume, or a finding where none can be made.
+    """Return the probe of the jail's volume, or a finding if none can be made.
 
-    A claim that exists is mounted as it is. For a class, a claim of one GiB is made and deleted. A volume that was made
-    beforehand is not: it binds to one claim, once.
+    An existing claim is mounted as it is. For a class, a claim of one GiB is made and deleted. A volume that was made
+    beforehand is not probed, as it binds to a claim only once.
     """
     reference = next(
         (reference for reference in planned.surroundings.references if reference.path.startswith(_PATH)), None
@@ -110,8 +110,8 @@ def shared_finding(
     Args:
         reference: Field and object that it is of.
         answers: Answer of each pod; None for one that has none.
-        reason: Reason why pods did not start; empty where all did.
-        across: True where they were on two machines.
+        reason: Reason why pods did not start; empty if all did.
+        across: True if they were on two machines.
     """
     name = f'"{reference.name}"' if reference.name else "the default class"
     cure = "Choose a class of shared file systems: docs/kubernetes.md names one of each platform."
@@ -150,7 +150,7 @@ def _answer(pod: Pod | None) -> Mapping[str, object] | None:
 
 
 def _why_open(pod: Pod | None) -> str:
-    """Return the reason why a pod has not ended, from its own conditions; empty where it has."""
+    """Return why a pod has not ended, from its conditions; empty if it has."""
     if pod is None or pod.ended:
         return ""
     conditions = pod.body.get("status", {}).get("conditions") or []

@@ -1,4 +1,4 @@
-"""Place of a cluster in Kubernetes: a namespace to itself, and the objects that the spec names."""
+"""Place of a cluster in Kubernetes: a namespace of its own, and the objects that the spec names."""
 
 from collections.abc import Iterator
 
@@ -22,17 +22,17 @@ class Surroundings(BaseModel):
     namespace: str
     create_namespace: bool
     keep_namespace: bool = True
-    """False where Pulumi deletes a namespace that leaves the program."""
+    """False if Pulumi deletes a namespace that leaves the program."""
     owner: str
-    """Value of the label `owner_label` on everything that is ours."""
+    """Value of the label `owner_label` on all objects of the cluster."""
     owner_label: str
     component: str = ""
-    """URN of the cluster's component; empty where none is recorded."""
+    """URN of the cluster's component; empty if none is recorded."""
     part_of: dict[str, str]
-    """Label of all objects that this package makes, of every owner."""
+    """Label of all objects that this package makes, whoever owns them."""
     references: tuple[Reference, ...]
     api_servers: tuple[str, ...] | None = None
-    """Addresses of the Kubernetes API in CIDR notation; None for those of the cluster's own Service."""
+    """Addresses of the Kubernetes API in CIDR notation; None to use those of the cluster's own Service."""
     ipv6: bool = False
     """True if Slurm uses IPv6 addresses."""
 
@@ -102,13 +102,13 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Su
 
 
 def _would_be_deleted(wanted: Surroundings, before: Surroundings) -> bool:
-    """Return True where the namespace leaves the program, while the cluster stays in it."""
+    """Return True if the namespace leaves the program while the cluster stays in it."""
     leaves = before.create_namespace and not wanted.create_namespace and before.namespace == wanted.namespace
     return leaves and not before.keep_namespace
 
 
 def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
-    """Return the problem that a namespace belongs to another stack, or to this stack's former name."""
+    """Return a problem if a namespace belongs to another stack, or to this stack under a former name."""
     if before is not None and before.owner == owner:
         return Problem(
             "owner",
@@ -123,7 +123,7 @@ def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) 
 
 
 def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
-    """Yield another SlurmCluster that lives here, or has left its data here."""
+    """Yield another SlurmCluster that is in this namespace, or has left its data here."""
     kinds = {
         "runs in it": stateful_sets_path(wanted.namespace),
         "has left its volumes in it": f"/api/v1/namespaces/{wanted.namespace}/persistentvolumeclaims",

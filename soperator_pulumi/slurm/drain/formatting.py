@@ -32,7 +32,7 @@ def named(job: Job) -> str:
 
 
 def ending(job: Job, now: float, zone: tzinfo | None) -> str:
-    """Return when a job ends, as far as its time limit shows."""
+    """Return when a job ends, according to its time limit."""
     if "COMPLETING" in job.state:
         return "completing"
     if "SUSPENDED" in job.state:

@@ -1,7 +1,8 @@
-"""Pending jobs that ask for more memory than nodes have once their pods are recreated: Slurm holds them.
+"""Pending jobs that request more memory than nodes will have once their pods are recreated: Slurm holds them.
 
-Slurm checks the size of a job's nodes at submit, and again whenever it tries to start the job. If too few nodes have
-the memory then, the job gets the reason BadConstraints and the priority 0, and stays so whatever nodes come later.
+Slurm checks the size of a job's nodes at submission, and again whenever it tries to start the job. If too few nodes
+have the memory then, the job gets the reason BadConstraints and the priority 0, and keeps them whatever nodes come
+later.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ _JOBS = 10
 def held_lines(
     node_set: str, names: Collection[str], memory_mib: Mapping[str, int], snapshot: Snapshot
 ) -> Iterator[str]:
-    """Yield lines about jobs that wait, fit now, and fit no more when nodes of this node set are recreated.
+    """Yield lines about pending jobs that fit now, and will not fit when nodes of this node set are recreated.
 
     Args:
         node_set: The node set.
@@ -60,9 +61,9 @@ class _Kind:
     is_recreated: bool
 
     def has(self, job: Job) -> bool:
-        """Return True if such a node has what a job asks for besides memory, in a partition of the job.
+        """Return True if such a node has everything but memory that a job requests, in a partition of the job.
 
-        Features are not compared: a job asks for them in an expression, and only slurmctld can evaluate it.
+        Features are not compared: a job requests them in an expression, and only slurmctld can evaluate it.
         """
         return self.generic_resources >= job.generic_resources and bool(self.partitions & job.partitions)
 
@@ -78,7 +79,7 @@ def _kinds(nodes: Iterable[Node], names: Collection[str], memory_mib: Mapping[st
 
 
 def _is_held(job: Job, kinds: Mapping[_Kind, set[str]]) -> bool:
-    """Return True if a job has enough nodes now, and too few after the update, as it loses some that are recreated."""
+    """Return True if a job has enough nodes now, but too few after the update."""
     now = later = 0
     loses = False
     for kind, members in kinds.items():

@@ -30,7 +30,7 @@ class Waiting:
     """A node that is not free yet."""
 
     why: str
-    """Reason why the node is not free, worded to follow its name."""
+    """Reason why the node is not free, written to follow its name."""
     jobs: tuple[Job, ...]
     """Jobs that hold the node."""
     until: float | None

@@ -31,7 +31,7 @@ class DrainRequest:
         return self.after >= self.before
 
     def only(self, names: AbstractSet[str]) -> "DrainRequest":
-        """Return the request for these of its nodes."""
+        """Return the request limited to these nodes."""
         return replace(
             self,
             names=tuple(name for name in self.names if name in names),
@@ -40,7 +40,7 @@ class DrainRequest:
         )
 
     def as_free_as(self, before: "DrainRequest") -> bool:
-        """Return True if since `before` the set was not scaled, and no slurmd or pod has become able to run jobs."""
+        """Return True if, since `before`, the set was not scaled and no slurmd or pod has become able to run jobs."""
         same = replace(self, never_started=before.never_started, starting=before.starting) == before
         gone_on = (before.never_started | before.starting) - self.never_started - self.starting
         return same and not gone_on and before.never_started <= self.never_started

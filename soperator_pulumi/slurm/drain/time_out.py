@@ -129,7 +129,7 @@ def verdict(
 
 
 def _as_wholes(held: Sequence[Held], done: Treatment) -> list[Held]:
-    """Return node sets with all parts of a heterogeneous job alike: if one part cannot be requeued, none can."""
+    """Return node sets in which all parts of a heterogeneous job are alike: if one cannot be requeued, none can."""
     rigid = {job.reference for holding in held for job in holding.jobs if not _requeueable(job, done)}
     return [
         replace(holding, jobs=tuple(replace(job, requeueable=job.reference not in rigid) for job in holding.jobs))

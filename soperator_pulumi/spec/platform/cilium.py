@@ -15,7 +15,7 @@ from soperator_pulumi.spec.validation.partial import known
 
 
 class CiliumMode(StrEnum):
-    """Role of Cilium in the network of the Kubernetes."""
+    """Role of Cilium in the Kubernetes network."""
 
     OWN = "own"
     """The only network of a Kubernetes that has none: addresses from Cilium's own pool, tunnels between machines."""

@@ -38,7 +38,7 @@ GKE_INSTALL_DIR = "/home/kubernetes/bin/nvidia"
 
 
 class KubernetesKind(StrEnum):
-    """Kind of a Kubernetes, which decides what it already provides."""
+    """Kind of Kubernetes, which decides what it already provides."""
 
     GENERIC = "generic"
     """Your own Kubernetes, for example by kubeadm or k3s: no driver, and a control plane that can be scraped."""
@@ -133,7 +133,7 @@ def settled(spec: PlatformSpec) -> PlatformSpec:
 
 
 def _with(part: P, defaults: dict[str, Any]) -> P:
-    """Return a part with values for missing fields. For a part that exists already, nothing is filled in."""
+    """Return a part with values for missing fields. For an existing part, nothing is filled in."""
     if part.exists:
         return part
     return part.model_copy(update={name: value for name, value in defaults.items() if getattr(part, name) is None})

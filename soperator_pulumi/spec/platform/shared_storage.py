@@ -43,7 +43,7 @@ KERNEL_NFS_OPTIONS = ("nfsvers=4.2", "hard", "noatime", "nconnect=8")
 
 
 class ObjectReference(Model):
-    """An object in a namespace."""
+    """Kubernetes object, given by namespace and name."""
 
     namespace: DnsLabel
     """Namespace of the object."""
@@ -159,7 +159,7 @@ def problems(storage: SharedStorageSpec, path: str = "") -> Iterator[Problem]:
 
 
 def warnings(storage: SharedStorageSpec) -> Iterator[str]:
-    """Yield restrictions that users of the storage will notice, with a cure."""
+    """Yield restrictions that users of the storage will notice, with a remedy."""
     system = _system(storage)
     if system is not None:
         yield from (f"{SYSTEMS[system].title}: {text}" for text in SYSTEMS[system].warnings)

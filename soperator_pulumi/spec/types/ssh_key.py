@@ -45,7 +45,8 @@ KEY_OPTIONS = (
     "user-rc",
     "verify-required",
 )
-"""Options before a key that hold in sessions (sshd(8)). `environment`, `tunnel` and `x11-forwarding` are off there."""
+"""Options before a key that have an effect in sessions (sshd(8)), unlike `environment`, `tunnel` and `x11-forwarding`.
+"""
 
 _OPTION = r'[A-Za-z0-9-]+(?:="(?:[^"\\]|\\.)*")?'
 _OPTIONS = rf"{_OPTION}(?:,{_OPTION})*"

@@ -32,9 +32,9 @@ _PASSPHRASES = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
 def environment(state: Path) -> dict[str, str]:
-    """Return the variables with which a plain `pulumi` works on the state in this folder.
+    """Return the environment with which a plain `pulumi` command works on the state in this folder.
 
-    A backend and a passphrase of the user are left alone, and a backend of the user gets no passphrase of this machine.
+    A backend or a passphrase that the user has set is kept, and the user's backend gets no passphrase of this machine.
     """
     own: dict[str, str] = {}
     if not os.environ.get(_BACKEND):
@@ -46,7 +46,7 @@ def environment(state: Path) -> dict[str, str]:
 
 
 def is_shared(state: Path) -> bool:
-    """Return whether the user has chosen the backend, to which other machines may write as well."""
+    """Return True if the user has chosen the backend, so that other machines may write to it."""
     return os.environ.get(_BACKEND) not in {None, "", _own_backend(state)}
 
 
@@ -62,7 +62,7 @@ class CliDeployer:
         self._say = say
 
     def preview(self, *, refresh: bool = False) -> StackChanges:
-        """Foresee `up`, from the resources as they are with `refresh`."""
+        """Return the changes that `up` would make, after reading the live resources if `refresh` is set."""
         packs = self._policy_packs
         result = self._run(
             "preview", lambda stack, options: stack.preview(policy_packs=packs, refresh=refresh, **options)
@@ -79,7 +79,7 @@ class CliDeployer:
         return self._run("refresh", lambda stack, options: stack.refresh(show_secrets=False, **options))
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
-        """Delete everything in the state, or what is not protected."""
+        """Delete everything in the state, or everything that is not protected."""
 
         def work(stack: automation.Stack, options: dict[str, Any]) -> None:
             protected = [r.name for r in _resources(stack) if r.protect]
@@ -103,7 +103,7 @@ class CliDeployer:
 
     @property
     def _folder(self) -> Path:
-        """Folder of the stack for the CLI, outside the source tree, into which the CLI would write a salt."""
+        """Folder of the stack for the CLI, outside the source tree, as the CLI writes a salt into it."""
         return self._target.state / "pulumi-project" / project.name_of(self._target) / self._target.stack
 
     @property
@@ -123,7 +123,7 @@ class CliDeployer:
         return automation.LocalWorkspace(work_dir=str(folder), env_vars=variables, secrets_provider=provider)
 
     def _stack(self) -> automation.Stack:
-        """Return the stack, made if missing, with its configuration in our own file."""
+        """Return the stack, created if missing, with its configuration in this tool's own file."""
         name, folder = self._target.stack, self._folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings = project.stack_settings(self._target)
@@ -144,7 +144,7 @@ class CliDeployer:
             raise UserError(f"the Pulumi CLI: {_gist(error)}") from None
 
     def _require_secrets_of_all(self, settings: Mapping[str, Any]) -> None:
-        """Refuse a passphrase of this machine alone in a backend of several; Pulumi Cloud encrypts by itself."""
+        """Refuse a passphrase that only this machine has for a shared backend. Pulumi Cloud encrypts by itself."""
         backend = os.environ.get(_BACKEND, "")
         given = settings.get("secretsprovider") or any(os.environ.get(name) for name in _PASSPHRASES)
         if is_shared(self._target.state) and not backend.startswith(("http:", "https:")) and not given:
@@ -182,7 +182,7 @@ class CliDeployer:
 
 
 def _gist(error: CommandError) -> str:
-    """Return the CLI's own error messages."""
+    """Return the error messages of the CLI itself."""
     lines = [line.strip() for line in str(error).splitlines()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return "\n".join(errors) or str(error).strip()
@@ -212,5 +212,5 @@ def _hide(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def is_installed() -> bool:
-    """Return whether the CLI is on PATH."""
+    """Return True if the CLI is on PATH."""
     return shutil.which("pulumi") is not None

@@ -34,7 +34,7 @@ _AFTERMATH = re.compile(
     "an unhandled error occurred: program exited with non-zero exit code"
     "|^Resource monitor has terminated, shutting down$"
 )
-"""Messages after another error: the program has reported it itself, or the CLI has stopped the program for it."""
+"""Messages that follow another error: the program has reported it, or the CLI has stopped the program because of it."""
 _HIDDEN = "__"
 
 
@@ -99,7 +99,7 @@ class Events:
 
 
 def is_default_provider(urn: str) -> bool:
-    """Return whether a resource is one of the CLI's own providers."""
+    """Return True if a resource is one of the CLI's own providers."""
     return bool(_DEFAULT_PROVIDER.search(urn))
 
 

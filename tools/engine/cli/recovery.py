@@ -1,9 +1,9 @@
-"""Recovery from a killed run of the CLI, as a person would do it by hand.
+"""Recovery from a killed run of the CLI, as a user would do it by hand.
 
-The lock of an ended process is cancelled. A resource whose creation was cut off is added to the state if it exists, so
-that the next `up` finds it; the CLI itself would forget the resource, and then fail because it exists.
+The lock of an ended process is cancelled. A resource whose creation was interrupted is added to the state if it exists,
+so that the next `up` finds it; the CLI itself would forget the resource, and then fail because it exists.
 
-In a backend of the user's a person has to decide: the run may be at work on another machine.
+In a user's own backend, the user must decide, as the run may be active on another machine.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Report = Callable[[str, str], None]
 
 
 def restore_checkpoint(target: Target, say: Callable[[str], None]) -> None:
-    """Restore a state in our own backend that a killed CLI has left half written.
+    """Restore a state that a killed CLI has left half written in this tool's own backend.
 
     The CLI writes the attributes of a file in place, and can do without them; it keeps a backup of the state itself.
     """
@@ -51,7 +51,7 @@ def restore_checkpoint(target: Target, say: Callable[[str], None]) -> None:
 
 
 def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[str], None]) -> None:
-    """Free the lock of a killed CLI in our own backend; wait for a CLI that is at work.
+    """Free the lock of a killed CLI in this tool's own backend, and wait for a CLI that is running.
 
     Raises:
         UserError: Another CLI is still at work; the message names its process.
@@ -75,7 +75,7 @@ def refuse_while_locked(stack: automation.Stack, target: Target, say: Callable[[
 
 
 def lock_of_another(error: str, stack: str) -> str | None:
-    """Return the refusal for a lock that the CLI has found in the user's backend; None for any other error of it."""
+    """Return the refusal for a lock that the CLI found in the user's backend; None for any other error."""
     if "currently locked" not in error:
         return None
     holder = _HOLDER.search(error)
@@ -87,7 +87,7 @@ def lock_of_another(error: str, stack: str) -> str | None:
 
 
 def refuse_while_pending(stack: automation.Stack, target: Target) -> None:
-    """Refuse to work on a state with operations under way.
+    """Refuse to work on a state with pending operations.
 
     Raises:
         UserError: There are some, of a run at work or of a killed one.
@@ -155,7 +155,7 @@ def _take_in(resources: list[dict[str, Any]], made: dict[str, Any]) -> None:
 
 
 async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], target: Target) -> dict[str, Any] | None:
-    """Return the resource with the object of its cut-off creation; None if there is none of this stack."""
+    """Return the resource with the object whose creation was interrupted; None if this stack has none."""
     inputs = {key: _unsealed(value) for key, value in resource["inputs"].items()}
     wanted = objects.to_object(inputs)
     provider = next((r for r in resources if f"{r['urn']}::{r.get('id')}" == resource.get("provider")), {})
@@ -180,7 +180,7 @@ async def _find(resource: dict[str, Any], resources: list[dict[str, Any]], targe
 
 
 def _is_ours(live: Object, wanted: Object) -> bool:
-    """Return whether an object is that of the cut-off creation: made by the CLI's provider, with all of our labels."""
+    """Return True if an object is that of the interrupted creation: made by the CLI's provider, with these labels."""
     labels = live["metadata"].get("labels") or {}
     asked = wanted["metadata"].get("labels") or {}
     return ownership.made_by(live, _CREATOR) and all(labels.get(k) == v for k, v in asked.items())

@@ -1,1 +1,1 @@
-"""Objects of Kubernetes as both engines handle them: connection, conversion, ownership, provider settings."""
+"""Kubernetes objects as both engines handle them: connection, conversion, ownership, provider settings."""

@@ -32,7 +32,7 @@ class UnreachableError(UserError):
 
 @dataclass(frozen=True)
 class ApiResource:
-    """Kind of object as the API server serves it."""
+    """Kind of object as the API server provides it."""
 
     api_version: str
     plural: str
@@ -46,7 +46,7 @@ class ApiResource:
 
 
 class ApiConnection:
-    """Connection to a cluster, made at first use."""
+    """Connection to a cluster, opened on first use."""
 
     def __init__(self, kubeconfig: Kubeconfig) -> None:
         self.kubeconfig = kubeconfig
@@ -133,7 +133,7 @@ class ApiConnection:
             raise
 
     async def list(self, api_version: str, kind: str, namespace: str, **selectors: str) -> list[Object]:
-        """Return the objects of a namespace that a `labelSelector` or `fieldSelector` selects."""
+        """Return the objects of a namespace that match a `labelSelector` or `fieldSelector`."""
         path = (await self.api_resource(api_version, kind)).path(namespace)
         listed = await self.request("GET", path, query=selectors)
         return [{"apiVersion": api_version, "kind": kind, **item} for item in listed["items"]]

@@ -50,7 +50,7 @@ _DASHED = {
 
 
 def built_in_scope(api_version: str, kind: str) -> bool | None:
-    """Return whether a kind of Kubernetes is namespaced; None for a custom kind, which only the API server knows."""
+    """Return True if a Kubernetes kind is namespaced; None for a custom kind, which only the API server knows."""
     group = api_version.rpartition("/")[0]
     if "." in group and not group.endswith(".k8s.io"):
         return None
@@ -102,12 +102,12 @@ def annotation(obj: Mapping[str, Any], name: str) -> str:
 
 
 def skips_await(obj: Mapping[str, Any]) -> bool:
-    """Return whether an object's readiness is not awaited."""
+    """Return True if an object's readiness is not awaited."""
     return annotation(obj, SKIP_AWAIT) == "true"
 
 
 def skips_await_of_deletion(obj: Mapping[str, Any]) -> bool:
-    """Return whether an object's deletion is not awaited: the annotation counts for some kinds alone."""
+    """Return True if an object's deletion is not awaited. The annotation only has an effect for some kinds."""
     return skips_await(obj) and obj.get("kind") in _SKIPS_WAIT_FOR_DELETION
 
 
@@ -132,7 +132,7 @@ def id_of(live: Mapping[str, Any]) -> str:
 def checkpoint(live: Mapping[str, Any], inputs: Properties) -> Properties:
     """Return a resource's outputs: the live object and the inputs that made it, with secrets marked.
 
-    `managedFields` stays out: larger than the rest, and of use to the API server alone.
+    `managedFields` is left out: it is larger than the rest, and only the API server uses it.
     """
     metadata = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
     outputs = seal(properties_of({**live, "metadata": metadata}), inputs)
@@ -140,7 +140,7 @@ def checkpoint(live: Mapping[str, Any], inputs: Properties) -> Properties:
 
 
 def seal(properties: Properties, inputs: Properties) -> Properties:
-    """Mark secrets: those of the program, and all data of a Secret."""
+    """Mark the program's secrets, and all data of a Secret, as secret."""
     sealed = mark_secrets(properties, inputs)
     kind = sealed.get("kind")
     if kind is not None and kind.value == "Secret":

@@ -11,14 +11,14 @@ LOCAL_MANAGER = "pulumi-local-engine-"
 
 
 def local_manager(live: Mapping[str, Any], manager: str) -> str:
-    """Return the field manager for changes of a stack's object: its creator, also under a former URN."""
+    """Return the field manager for changes to a stack's object: its creator, even under a former URN."""
     ours = {str(entry.get("manager")) for entry in _entries(live)} - {manager}
     before = [our for our in ours if our.startswith(LOCAL_MANAGER)]
     return before[0] if len(before) == 1 and not made_by(live, manager) else manager
 
 
 def made_by(live: Mapping[str, Any], manager: str) -> bool:
-    """Return whether a field manager manages any field of an object."""
+    """Return True if a field manager manages any field of an object."""
     return any(entry.get("manager") == manager for entry in _entries(live))
 
 

@@ -18,7 +18,7 @@ _SWITCHES = {
     "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
     "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
 }
-"""Inputs that are on or off, and the variable that stands in for a missing input."""
+"""Inputs that are on or off, and the variables that replace missing inputs."""
 _ALWAYS = {"enableServerSideApply": True}
 _WITHOUT_EFFECT = {"suppressDeprecationWarnings", "suppressHelmHookWarnings"}  # there are no such warnings here
 
@@ -140,10 +140,10 @@ def _entry(content: Mapping[str, Any], section: str, name: str, key: str) -> dic
 
 
 def other_cluster(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Return whether new inputs lead a provider to another cluster, so that its objects must be replaced.
+    """Return True if new inputs point a provider to another cluster, so that its objects must be replaced.
 
-    The rule of pulumi-kubernetes: `clusterIdentifier` decides if both have one, else the cluster's entry in the
-    given kubeconfigs; an ambient kubeconfig is not compared.
+    The rule of pulumi-kubernetes: `clusterIdentifier` decides if both have one, else the cluster's entry in the given
+    kubeconfigs; an ambient kubeconfig is not compared.
     """
     before, after = old.get("clusterIdentifier"), new.get("clusterIdentifier")
     if before and after:

@@ -1,1 +1,1 @@
-"""Plays the engine itself, where the Pulumi CLI is not installed."""
+"""The local engine: runs deployments if the Pulumi CLI is not installed."""

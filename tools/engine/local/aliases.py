@@ -1,4 +1,4 @@
-"""Former URNs of a resource: those of its aliases, and those that its parent's imply."""
+"""Former URNs of a resource: from its aliases, and from those of its parent."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tools.engine.protocol import STACK_TYPE
 
 @dataclass(frozen=True, kw_only=True)
 class Alias:
-    """Former name of a resource. Empty fields are as they are now.
+    """Former name of a resource. Empty fields have their present values.
 
     Attributes:
         urn: Whole URN; the other fields are empty then.
@@ -66,7 +66,7 @@ def _resolved(alias: Alias, urn: str, parent: str, renamed: Mapping[str, str]) -
 
 
 def _inherited(urns: Iterable[str], urn: str, parent: str, parent_before: str) -> Iterator[str]:
-    """Yield the URNs under a renamed parent: names of children that begin with the parent's change with it."""
+    """Yield the URNs below a renamed parent. Names of children that begin with the parent's name change with it."""
     stack, project = urn.removeprefix("urn:pulumi:").split("::")[:2]
     for child_urn in urns:
         name = _name(child_urn)

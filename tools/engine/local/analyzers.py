@@ -1,4 +1,4 @@
-"""Policy packs of a run: each a process that speaks the analyzer's side of Pulumi's protocol.
+"""Policy packs of a run: processes that serve the analyzer protocol of Pulumi.
 
 As with the real engine, a violation fails a preview after all others are found, and an update before the resource is
 touched; a policy on the whole stack runs at the end.
@@ -32,7 +32,7 @@ _LIMIT_BYTES = 400 * 2**20  # the SDK's own limit
 
 @dataclass(frozen=True)
 class PolicyReport:
-    """Report of a policy about a resource, or without a URN about the stack."""
+    """Report of a policy about a resource or, without a URN, about the stack."""
 
     urn: str
     message: str
@@ -46,11 +46,11 @@ class Packs:
         self._stubs = stubs
 
     def __bool__(self) -> bool:
-        """Return True where there is any pack."""
+        """Return True if there is any pack."""
         return bool(self._stubs)
 
     async def remediated(self, resource: Resource) -> tuple[Resource, list[PolicyReport]]:
-        """Return a resource with the inputs that the packs correct, and a report of each correction.
+        """Return a resource with the inputs that the packs correct, and a report of every correction.
 
         Raises:
             UserError: a pack fails.
@@ -69,7 +69,7 @@ class Packs:
         return resource, reports
 
     async def of_resource(self, resource: Resource) -> list[PolicyReport]:
-        """Return the reports on a resource by itself.
+        """Return the reports about a single resource.
 
         Raises:
             UserError: a pack fails.
@@ -80,7 +80,7 @@ class Packs:
         return [_report(diagnostic, resource.urn) for answer in answers for diagnostic in answer.diagnostics]
 
     async def of_stack(self, resources: Collection[Resource]) -> list[PolicyReport]:
-        """Return the reports on all resources together.
+        """Return the reports about all resources together.
 
         Raises:
             UserError: a pack fails.
@@ -157,7 +157,7 @@ def _interpreter(folder: Path, target: Target) -> Path:
 
 
 async def _port(child: asyncio.subprocess.Process, folder: Path) -> int:
-    """Return the port that a pack prints as its first line."""
+    """Return the port that a pack prints on its first line."""
     if child.stdout is None or child.stderr is None:
         raise UserError(f"the policy pack {folder} has no output")
     try:

@@ -1,7 +1,7 @@
 """Child in the project's own interpreter: program, the SDK's server for dynamic resources, plugin or policy pack.
 
-A script, because the project's environment need not have our tools. The child ends with its engine, even a killed
-one: a server that outlived its engine would still change resources.
+It is a script, as the project's environment may lack this package's tools. The child ends with its engine, even a
+killed one: a server that outlived its engine would still change resources.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ def _run(folder: str) -> None:
 
 
 def _users_part(error: Exception, folder: str) -> str:
-    """Return a traceback that begins in the program: frames above are not its author's."""
+    """Return a traceback that begins in the program, without the frames above it."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, frame in enumerate(frames) if frame.filename.startswith(folder)), 0)
     lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
@@ -82,7 +82,7 @@ def _users_part(error: Exception, folder: str) -> str:
 
 
 def _policy(folder: str) -> int:
-    """Serve a policy pack as the CLI starts it: in its own folder."""
+    """Serve a policy pack in its own folder, as the CLI does."""
     sys.path[0] = folder
     sys.argv = ["pulumi.policy", "", folder]
     os.chdir(folder)
@@ -91,7 +91,7 @@ def _policy(folder: str) -> int:
 
 
 def _import_early(providers: list[str]) -> None:
-    """Import the modules of the state's providers while the program starts: the server would at first use."""
+    """Import the modules of the state's providers while the program starts, as the server needs them at first use."""
     for provider in providers:
         with contextlib.suppress(Exception):  # a call of that provider will report the error
             pickle.loads(base64.b64decode(provider))  # noqa: S301 - our own, which the server will read, too

@@ -65,7 +65,7 @@ async def start(
 
 
 async def pump(stream: asyncio.StreamReader | None, line: Callable[[str], None]) -> None:
-    """Pass each line that a child prints to `line`."""
+    """Pass every line that a child prints to `line`."""
     if stream is None:
         return
     async for raw in stream:

@@ -1,4 +1,4 @@
-"""Provider calls in the engine's terms: resource in, resource out, secrets marked, pending operations recorded."""
+"""Provider calls for the engine: resources in and out, secrets marked, pending operations recorded."""
 
 import secrets
 from dataclasses import replace
@@ -34,7 +34,7 @@ async def check(provider: LocalProvider, urn: str, old: Resource | None, inputs:
 
 
 async def diff(provider: LocalProvider, old: Resource, new: Resource) -> Diff:
-    """Return the difference between a resource and its new inputs, by its provider or, failing that, by value."""
+    """Return the difference between a resource and its new inputs, from its provider or, failing that, by value."""
     answer = await provider.diff(api.DiffRequest(new.urn, old.id, old.outputs, new.inputs, list(new.ignore_changes)))
     by_value = changed_keys(old.inputs, new.inputs)
     detailed = answer.detailed_diff
@@ -72,7 +72,7 @@ class Crud:
         self._state = state
 
     async def create(self, provider: LocalProvider, new: Resource, replaced: Resource | None = None) -> Resource:
-        """Create a resource, in place of `replaced` if given."""
+        """Create a resource, replacing `replaced` if given."""
         pending = self._state.begin("creating", new)
         try:
             answer = await provider.create(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
@@ -127,7 +127,7 @@ class Crud:
         self._state.save()
 
     async def delete(self, provider: LocalProvider | None, old: Resource, *, to_replace: bool = False) -> None:
-        """Delete a resource; one to replace stays in the state, marked as pending replacement."""
+        """Delete a resource. One to be replaced stays in the state, marked as pending replacement."""
         if provider is not None and not old.retain_on_delete and not old.pending_replacement:
             pending = self._state.begin("deleting", old)
             try:
@@ -144,7 +144,7 @@ class Crud:
         self._state.save()
 
     async def foresee(self, provider: LocalProvider, new: Resource, old: Resource | None) -> Resource:
-        """Return the result of a create (or an update of `old`), as far as the provider foresees it."""
+        """Return the expected result of a create (or an update of `old`), as far as the provider can predict it."""
         if not provider.previews:
             outputs = new.inputs
         elif old is None:
@@ -158,14 +158,14 @@ class Crud:
         return with_secret_outputs(replace(new, id=old.id if old else "", outputs=outputs))
 
     async def adopt(self, provider: LocalProvider, new: Resource) -> Resource | None:
-        """Return the resource of a cut-off create, if it can be found."""
+        """Return the resource of an interrupted create, if it can be found."""
         answer = await provider.adopt(api.CreateRequest(new.urn, new.inputs, new.timeouts.create, preview=False))
         if answer is None:
             return None
         return with_secret_outputs(replace(new, id=answer.resource_id or "", outputs=answer.properties))
 
     async def refresh(self, provider: LocalProvider, old: Resource, *, save: bool = True) -> Resource | None:
-        """Read a resource into the state and return it; None if it is gone. A preview does not save the state."""
+        """Read a resource into the state and return it; None if it no longer exists. Previews do not save the state."""
         try:
             answer = await provider.read(api.ReadRequest(old.urn, old.id, old.outputs, old.inputs))
         except InitError as error:

@@ -1,4 +1,4 @@
-"""Deletes resources in reverse order: removed ones, and those that a replacement takes along."""
+"""Deletes resources in reverse order: removed ones, and those that a replacement also deletes."""
 
 import asyncio
 from dataclasses import replace
@@ -12,9 +12,9 @@ from tools.engine.values import UNKNOWN, properties_of
 
 
 async def delete(run: Run, doomed: list[Resource]) -> None:
-    """Delete resources, each after all its dependents.
+    """Delete resources, every one after all its dependents.
 
-    After a failure, deletions under way end, and no further one begins.
+    After a failure, running deletions end, and no further one begins.
     """
     for wave in steps.deletion_order(doomed, run.state.resources):
         await asyncio.gather(*(_try(run, resource) for resource in wave))
@@ -42,7 +42,7 @@ async def _one(run: Run, resource: Resource, *, to_replace: bool = False) -> Non
 
 
 async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str]:
-    """Delete a resource whose replacement can't exist at the same time, after the dependents to be replaced with it.
+    """Delete a resource that cannot coexist with its replacement, after the dependents to be replaced with it.
 
     Args:
         run: Run of the operation.

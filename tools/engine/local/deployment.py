@@ -1,4 +1,4 @@
-"""Run of the program: each registration becomes a step, and unregistered resources are deleted at the end."""
+"""Run of the program: every registration becomes a step, and unregistered resources are deleted at the end."""
 
 import asyncio
 import uuid
@@ -39,11 +39,11 @@ class ProgramRun:
         self._seen: set[str] = set()
         """URNs that this run has reached."""
         self._renamed: dict[str, str] = {}
-        """Former URNs by present ones, of the resources that this run has found under another one."""
+        """Former URNs by present ones, for the resources that this run has found under a former one."""
         self._address = ""
         """Address of the services for the program, and for plugins that make components."""
         self._gone: set[str] = set()
-        """URNs deleted before the replacement of a dependency: each is created again once registered."""
+        """URNs deleted before the replacement of a dependency. They are created again when they are registered."""
         self._packs = Packs([])
         self._reports: list[PolicyReport] = []
         """Reports of policies, shown at the end: in a preview, all violations are found."""
@@ -87,7 +87,7 @@ class ProgramRun:
             self._run.display.say(report.urn, line)
 
     async def _judged(self, new: Resource) -> Resource:
-        """Return a resource as the policies correct it. A violation stops an update before the resource is touched."""
+        """Return a resource as policies correct it. A violation stops an update before the resource is touched."""
         if not self._packs or self._run.failed:
             return new
         new, corrections = await self._packs.remediated(new)
@@ -108,7 +108,7 @@ class ProgramRun:
                 self._run.display.say(urn, line)
 
     def refuse(self, urn: str, message: str) -> None:
-        """Record a failure of the program, once: the SDK repeats the engine's errors."""
+        """Record a failure of the program, once, as the SDK repeats the engine's errors."""
         if not any(failure.message in message for failure in self._run.display.failures):
             self._run.display.fail(urn, message.rstrip())
 
@@ -128,7 +128,7 @@ class ProgramRun:
             run.state.save()
 
     async def read(self, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
-        """Return the properties of another stack, or of an object that others have made. No state has them."""
+        """Return the properties of another stack, or of an object that others have made, which no state stores."""
         self._see(urn)
         if request.type == other_stacks.REFERENCE_TYPE:
             properties = other_stacks.read(self._target, self._project.name, request.id)
@@ -170,7 +170,7 @@ class ProgramRun:
         self._seen.add(urn)
 
     async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
-        """Have a plugin make a component: it registers that, and the children, by itself."""
+        """Make a plugin create a component, which registers itself and its children."""
         urn = self.urn_of(request.parent, request.type, request.name)
         asked = construction.construct_request(
             request, self._project, self._target.stack, self._address, preview=self._run.preview
@@ -213,7 +213,7 @@ class ProgramRun:
         return made
 
     def _take(self, made: Resource, old: Resource | None) -> None:
-        """Put a resource that needed no provider into the state."""
+        """Put a resource that needs no provider into the state."""
         if not self._run.preview:
             self._run.state.put(made, old)
             if made != old:
@@ -295,7 +295,7 @@ class ProgramRun:
 
 
 def _is_other(old: Resource | None, new: Resource | None) -> bool:
-    """Return whether two explicit providers, or the default one (None), lead to different clusters."""
+    """Return True if two explicit providers, or the default one (None), point to different clusters."""
     before = plain_map(old.inputs) if old else {}
     after = plain_map(new.inputs) if new else {}
     return other_cluster(before, after) or any(after.get(key) is UNKNOWN for key in ("kubeconfig", "context"))

@@ -1,4 +1,4 @@
-"""Local engine: deploys a program without the Pulumi CLI, for trials and tests alone."""
+"""Local engine: deploys a program without the Pulumi CLI, for trials and tests only."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ class LocalDeployer:
         self._say = say
 
     def preview(self, *, refresh: bool = False) -> StackChanges:
-        """Foresee `up`, from the resources as they are with `refresh`."""
+        """Return the changes that `up` would make, after reading the live resources if `refresh` is set."""
 
         async def foresee(run: Run) -> None:
             if refresh:
@@ -56,7 +56,7 @@ class LocalDeployer:
         return self._run("refresh", _refresh)
 
     def destroy(self, *, exclude_protected: bool = False) -> Result:
-        """Delete everything in the state, or what is not protected."""
+        """Delete everything in the state, or everything that is not protected."""
 
         def refuse(state: State) -> None:
             protected = [r.name for r in state.resources if r.protect and not r.delete]
@@ -150,8 +150,8 @@ async def _work(run: Run, work: Callable[[Run], Awaitable[None]]) -> None:
 async def _recover(run: Run) -> None:
     """Resolve the operations that a killed run has left pending.
 
-    A resource whose creation was cut off is added to the state if it can be found, so that it is not made twice.
-    Updates of objects are repeated; later steps repeat all else.
+    A resource whose creation was interrupted is added to the state if it can be found, so that it is not created twice.
+    Updates of objects are repeated; later steps repeat everything else.
     """
     for pending in list(run.state.pending):
         await _recover_one(run, pending)
@@ -210,6 +210,6 @@ async def _refresh_one(run: Run, resource: Resource) -> None:
 
 
 def has_state(target: Target) -> bool:
-    """Return whether the local engine has resources of a stack in its state."""
+    """Return True if the local engine's state has resources of a stack."""
     file = state_file(target, project.name_of(target), target.stack)
     return file.exists() and bool(json.loads(file.read_text())["resources"])

@@ -1,7 +1,7 @@
 # ruff: noqa: N802, ARG002 - names and signatures are gRPC's
-"""Engine's side of the protocol of a Pulumi program: ResourceMonitor and Engine of `pulumi.runtime.proto`.
+"""The engine's side of a Pulumi program's protocol: ResourceMonitor and Engine of `pulumi.runtime.proto`.
 
-Unsupported features of a request are refused by name, so that nothing is ignored in silence.
+Unsupported features of a request are refused by name, and never ignored silently.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _FEATURES = (
     "resourceHooks",
     "errorHooks",
 )
-"""Features that the SDK sends. All but the first two are listed to be refused by name, here and not in the SDK."""
+"""Features that the SDK asks for. All but the first two are announced only to be refused by name here."""
 _FEATURE_IDS = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_SECRETS,
     resource_pb2.RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
@@ -46,7 +46,7 @@ _FEATURE_IDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    """Answer to a registration. Without `ok`, outputs stay unknown to the program."""
+    """Answer to a registration. Without `ok`, the program sees unknown outputs."""
 
     urn: str
     id: str = ""
@@ -62,7 +62,7 @@ class Engine(Protocol):
         ...
 
     async def construct(self, request: resource_pb2.RegisterResourceRequest) -> Registered:
-        """Have a plugin make a component of its package."""
+        """Make a plugin create a component of its package."""
         ...
 
     def register_outputs(self, urn: str, outputs: Properties) -> None:
@@ -129,7 +129,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
         return empty_pb2.Empty()
 
     async def SignalAndWaitForShutdown(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
-        """Let the program end: the engine needs none of its services."""
+        """Let the program end, as the engine needs none of its services."""
         return empty_pb2.Empty()
 
     async def RegisterPackage(self, request: resource_pb2.RegisterPackageRequest, context: Context) -> NoReturn:
@@ -195,7 +195,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     async def RequirePulumiVersion(
         self, request: engine_pb2.RequirePulumiVersionRequest, context: Context
     ) -> engine_pb2.RequirePulumiVersionResponse:
-        """Accept any version: this engine has none of Pulumi's, and refuses unsupported features by name."""
+        """Accept any version, as this engine has no Pulumi version, and refuses unsupported features by name."""
         return engine_pb2.RequirePulumiVersionResponse()
 
     async def _refuse(self, context: Context, message: str) -> NoReturn:
@@ -206,7 +206,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
 
 
 async def serve(servicer: Servicer) -> tuple[grpc.aio.Server, str]:
-    """Serve on a free port of the loopback interface; return the server and its address."""
+    """Start the server on a free port of the loopback interface; return the server and its address."""
     options: Sequence[tuple[str, int]] = [
         ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES), ("grpc.max_send_message_length", -1),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Objects of Kubernetes that the program reads, and that others have made."""
+"""Kubernetes objects that the program reads, and that others have made."""
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -14,7 +14,7 @@ from tools.engine.values import Properties
 
 
 async def read(run: Run, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
-    """Return the properties of a live object: unknown ones where a preview does not know its cluster yet.
+    """Return the properties of a live object, or unknown ones if a preview does not know its cluster yet.
 
     Raises:
         UserError: The object is not there, or is of a package whose resources cannot be read.

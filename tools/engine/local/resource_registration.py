@@ -1,6 +1,6 @@
-"""Registration of a resource as the program asks for it, read from the protocol.
+"""Registration of a resource, parsed from the program's request.
 
-Unsupported options of a resource are refused by name, so that nothing is ignored in silence.
+Unsupported options of a resource are refused by name, and never ignored silently.
 """
 
 import re
@@ -35,7 +35,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceRegistration:
-    """Resource that the program registers."""
+    """A resource that the program registers."""
 
     type: str
     name: str
@@ -55,7 +55,7 @@ class ResourceRegistration:
     timeouts: Timeouts
 
     def resource(self, urn: str, parent: Resource | None) -> Resource:
-        """Return the resource; protection that the registration leaves open is its parent's."""
+        """Return the resource. If the registration does not set protection, it is the parent's."""
         protect, retain = self.protect, self.retain_on_delete
         return Resource(
             urn=urn,

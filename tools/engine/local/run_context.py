@@ -1,4 +1,4 @@
-"""Context that all steps of a run share."""
+"""Context shared by all steps of a run."""
 
 from dataclasses import dataclass, field
 
@@ -52,10 +52,10 @@ class Run:
 
 
 def is_provider(resource: Resource) -> bool:
-    """Return whether a resource is an explicit provider."""
+    """Return True if a resource is an explicit provider."""
     return resource.type.startswith(PROVIDER_TYPE)
 
 
 def is_managed(resource: Resource) -> bool:
-    """Return whether a provider makes a resource: false for components, and for providers themselves."""
+    """Return True if a provider manages a resource: False for components, and for providers themselves."""
     return resource.custom and not is_provider(resource)

@@ -1,4 +1,4 @@
-"""State of a stack: its resources as far as known, on disk after every step."""
+"""State of a stack: its known resources, written to disk after every step."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Timeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A resource: inputs of the program, outputs of its provider, and relations to others.
+    """A resource: the program's inputs, its provider's outputs, and relations to others.
 
     Attributes:
         delete: Replaced; its deletion remains.
@@ -94,14 +94,14 @@ def provider_urn(reference: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
-    """Operation under way, which the run after a killed one finds."""
+    """Pending operation, which the run after a killed one finds."""
 
     operation: str
     resource: Resource
 
 
 class State:
-    """Resources of a stack, dependencies first, and the operations under way.
+    """Resources of a stack, dependencies first, and the pending operations.
 
     Resources that a run has handled come first, in the order of their steps; the others follow.
     """
@@ -111,7 +111,7 @@ class State:
         self.resources: list[Resource] = []
         self.pending: list[Pending] = []
         self.config: Mapping[str, str] | None = None
-        """Configuration of the last `up`, by full key, for providers of a run without the program."""
+        """Configuration of the last `up`, by full key, for providers in a run without the program."""
         self._vault = vault
         self._done = 0
         self._written: dict[int, tuple[Resource, str]] = {}
@@ -135,14 +135,14 @@ class State:
         return state
 
     def record(self, config: Mapping[str, str]) -> None:
-        """Record the configuration of an `up` that begins."""
+        """Record the configuration of a starting `up`."""
         if self.config != config:
             self.config = {**config}
             self.save()
 
     @property
     def identity(self) -> str:
-        """Lasting identity of this state, distinct from any other."""
+        """Permanent identity of this state, distinct from any other."""
         return self._vault.salt.hex()
 
     def find(self, urn: str) -> Resource | None:
@@ -150,7 +150,7 @@ class State:
         return next((r for r in self.resources if r.urn == urn and not r.delete), None)
 
     def begin(self, operation: str, resource: Resource) -> Pending:
-        """Record the begin of an operation."""
+        """Record the start of an operation."""
         pending = Pending(operation=operation, resource=resource)
         self.pending.append(pending)
         self.save()
@@ -161,7 +161,7 @@ class State:
         self.pending = [p for p in self.pending if p is not pending]
 
     def put(self, new: Resource, old: Resource | None = None) -> None:
-        """Put a handled resource in the place of its old self.
+        """Replace the old version of a handled resource.
 
         References to another URN of the old one are replaced by the new URN.
         """
@@ -173,7 +173,7 @@ class State:
         self._done += 1
 
     def append(self, found: Resource, replaced: Resource | None = None) -> None:
-        """Add a resource that an earlier run has made: behind all that it needs, and before what needs it.
+        """Add a resource that an earlier run has created: after everything that it needs, and before what needs it.
 
         Args:
             found: Resource to add.
@@ -182,7 +182,7 @@ class State:
         self.resources.insert(len(self.resources) if replaced is None else self._index(replaced) + 1, found)
 
     def swap(self, old: Resource, new: Resource) -> None:
-        """Replace a resource in its place."""
+        """Replace a resource at its position."""
         self.resources[self._index(old)] = new
 
     def remove(self, old: Resource) -> None:
@@ -196,13 +196,13 @@ class State:
             self._done -= 1
 
     def _index(self, old: Resource) -> int:
-        """Return the index of a resource, whose references may have been renamed since its look-up."""
+        """Return the index of a resource, whose references may have been renamed since it was looked up."""
         exactly = [i for i, r in enumerate(self.resources) if r is old]
         same = [i for i, r in enumerate(self.resources) if (r.urn, r.id, r.delete) == (old.urn, old.id, old.delete)]
         return (exactly or same)[0]
 
     def save(self) -> None:
-        """Write the state, in full or not at all."""
+        """Write the state atomically."""
         header = json.dumps(self._vault.header())
         config = None if self.config is None else self._vault.encrypt(self.config)
         pending = (

@@ -1,4 +1,4 @@
-"""Decisions of Pulumi's engine, without side effects: the step of a resource, and the order of deletions."""
+"""Decisions of Pulumi's engine, without side effects: the step for a resource, and the order of deletions."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tools.engine.local.state import Resource
 
 @dataclass(frozen=True, kw_only=True)
 class Diff:
-    """Difference between a resource's state and its new inputs, by its provider.
+    """Difference between a resource's state and its new inputs, according to its provider.
 
     Attributes:
         changes: True if there is any.
@@ -27,7 +27,7 @@ class Diff:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Step of a resource in the state."""
+    """Step for a resource in the state."""
 
     operation: StepOp
     paths: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def with_replace_on_changes(diff: Diff, patterns: Iterable[str]) -> Diff:
 
 
 def decide(diff: Diff, old: Resource, new: Resource, *, delete_before_replace: bool | None) -> Decision:
-    """Decide between same, update and replace.
+    """Choose between same, update and replace.
 
     Args:
         diff: Difference by the provider.
@@ -89,9 +89,9 @@ def dependents(root: Resource, resources: Sequence[Resource], done: Collection[s
 
 
 def deletion_order(doomed: Sequence[Resource], resources: Sequence[Resource]) -> list[list[Resource]]:
-    """Return waves of resources to delete: each wave begins after the end of the one before.
+    """Return groups of resources to delete. A group begins after the previous one has ended.
 
-    Within a wave, no resource depends on another; no resource is deleted before its dependents.
+    Within a group, no resource depends on another; no resource is deleted before its dependents.
 
     Args:
         doomed: Resources to delete.

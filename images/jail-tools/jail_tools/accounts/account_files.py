@@ -1,7 +1,7 @@
-"""The files of accounts in a tree's /etc, and the declared accounts among them.
+"""The account files in a tree's /etc, and the declared accounts among them.
 
-`useradd` and its kin may run in the admin shell at any moment: a writer holds etc/.pwd.lock as lckpwdf(3) does, and
-readers see whole files only.
+`useradd` and similar programs may run in the admin shell at any moment. So a writer holds etc/.pwd.lock, as lckpwdf(3)
+does, and readers see whole files only.
 """
 
 import errno
@@ -33,7 +33,7 @@ _NEW_FILES = {kind: Owned(b"", 0o600 if kind is AccountFile.SHADOW else 0o644) f
 
 @dataclass(frozen=True)
 class Files:
-    """The three files of one tree as they were read; those that are not there are empty."""
+    """The three files of one tree; those that do not exist are empty."""
 
     tables: dict[AccountFile, Table]
     owned: dict[AccountFile, Owned]
@@ -57,9 +57,9 @@ def read(root: int) -> Files:
 
 
 def write(root: int, old: Files, tables: Mapping[AccountFile, Table]) -> None:
-    """Write those files that change, each atomically, with mode and owner as they were.
+    """Write the files that change, each atomically, with their former mode and owner.
 
-    Group comes first and passwd last: whoever can be looked up is whole.
+    Group comes first and passwd last, so that every user that a lookup finds is complete.
     """
     for kind in (AccountFile.GROUP, AccountFile.SHADOW, AccountFile.PASSWD):
         if tables[kind] != old.tables[kind]:
@@ -89,7 +89,7 @@ def locked(root: int, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
 
 
 def keep_declared(tree: Tree, declared: Accounts, wait_seconds: float = LOCK_SECONDS) -> tuple[str, ...]:
-    """Write the declared accounts into a tree's files and return the clashes. Nothing is written when nothing changes.
+    """Write the declared accounts into a tree's files and return the clashes. Write nothing if nothing changes.
 
     Raises:
         TryAgainError: the tree's lock is held.
@@ -110,7 +110,7 @@ def keep_declared(tree: Tree, declared: Accounts, wait_seconds: float = LOCK_SEC
 
 
 def read_managed(tree: Tree) -> dict[AccountFile, dict[str, Record]]:
-    """Return the records that we put into a tree's files."""
+    """Return the records that this package put into a tree's files."""
     try:
         content = json.loads(_managed(tree).read_text())
     except FileNotFoundError:
@@ -121,7 +121,7 @@ def read_managed(tree: Tree) -> dict[AccountFile, dict[str, Record]]:
 
 
 def write_managed(tree: Tree, managed: Accounts) -> None:
-    """Write down the records of a tree's files that are ours."""
+    """Record which lines of a tree's files this package manages."""
     content = {kind.file_name: dict(managed[kind]) for kind in AccountFile}
     files.write_atomically(_managed(tree), [json.dumps(content, indent=1).encode()])
 

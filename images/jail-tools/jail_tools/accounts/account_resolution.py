@@ -22,7 +22,7 @@ SYSTEM_NAMES = frozenset(
     systemd-timesync tape tty users utmp uucp video voice www-data
     """.split()  # noqa: SIM905 one name a line would be a screen of nothing
 )
-"""Users and groups of the daemons' images, which are looked up there first. The specification refuses the same ones."""
+"""Users and groups of the daemons' images, which take precedence there. The specification refuses the same names."""
 
 _LAST_CHANGE = "19000"
 """Day of the last password change since 1970: any day in the past, as there is no password."""
@@ -38,7 +38,7 @@ class DaemonAccounts:
 
 @dataclass(frozen=True)
 class TreeAccounts:
-    """The jail's files with the declared accounts in them, our records among them, and the clashes."""
+    """The jail's files with the declared accounts, the managed records among them, and the clashes."""
 
     tables: dict[AccountFile, Table]
     managed: dict[AccountFile, dict[str, Record]]
@@ -48,8 +48,8 @@ class TreeAccounts:
 def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> DaemonAccounts:
     """Return the declared accounts and those that were made in the jail.
 
-    `managed` is what we put into the jail's files: when it is no longer declared, it counts no longer, even while it
-    still stands in the jail's files.
+    `managed` is what this package put into the jail's files. A managed account that is no longer declared does not
+    count, even while it is still in the files.
 
     The specification names the declared users of a declared group; the jail may add its own users. No password of the
     jail is handed on: users log in by key.
@@ -87,8 +87,8 @@ def for_daemons(declared: Accounts, tree: Accounts, managed: Accounts) -> Daemon
 def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[AccountFile, Table]) -> TreeAccounts:
     """Return the jail's files with the declared accounts in them.
 
-    `managed` is what we put there before: of it, what is no longer declared goes, what was changed in the jail stays as
-    long as the declaration does not change, and what was removed in the jail comes back.
+    `managed` is what this package put there earlier. Records that are no longer declared are removed. Records that
+    users changed stay until the declaration changes. Records that users removed come back.
     """
     problems: list[str] = []
     written, ours_now = {}, {}
@@ -112,12 +112,12 @@ def for_tree(declared: Accounts, managed: Accounts, tables: Mapping[AccountFile,
 
 
 def before(managed: Accounts, after: Accounts) -> dict[AccountFile, dict[str, Record]]:
-    """Return the records to note before the files are written, so that a killed run does not forget which are ours."""
+    """Return the records to note before the files are written, so that a killed run forgets no managed ones."""
     return {kind: {**after[kind], **managed[kind]} for kind in AccountFile}
 
 
 def without(accounts: Accounts, managed: Accounts) -> dict[AccountFile, dict[str, Record]]:
-    """Return the accounts that are not ours."""
+    """Return the accounts that this package does not manage."""
     return {kind: {k: record for k, record in accounts[kind].items() if k not in managed[kind]} for kind in AccountFile}
 
 
@@ -150,7 +150,7 @@ def _beside(
 
 
 def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[str]:
-    """Name the users whom the jail has in groups that are the system's, which are its alone."""
+    """Return the users whom the jail puts into system groups, which may have no users."""
     system = [
         (name, members(record))
         for name, record in tree[AccountFile.GROUP].items()
@@ -165,7 +165,7 @@ def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[s
 def _clashing(
     kind: AccountFile, declared: Accounts, managed: Accounts, known: Mapping[str, Record], problems: list[str]
 ) -> set[str]:
-    """Return the declared names that the jail's file has no place for."""
+    """Return the declared names that clash with the jail's file."""
     what = "user" if kind is AccountFile.PASSWD else "group"
     others = {identity(kind, record): name for name, record in known.items() if name not in managed[kind]}
     found = set()

@@ -1,4 +1,4 @@
-"""The accounts that daemons look up, kept in step with the declared ones and those that were made inside the jail."""
+"""Keeps the accounts that daemons look up in step with the declared ones and those made inside the jail."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,21 +22,21 @@ _Seen = tuple[bytes, Tree | None, _Accounts, _Accounts]
 
 @dataclass
 class AccountSync:
-    """Takes one look after the other; a problem is reported once, until it changes."""
+    """Compares the accounts repeatedly. A problem is reported once, until it changes."""
 
     jail: Path
     declared: Path
     out: Path
     write_tree: bool = False
     _seen: _Seen | None = None
-    """Input of the last look, when nothing was left to do after it."""
+    """Input of the last pass, if it left nothing to do."""
     _tree: tuple[_Accounts, _Accounts] | None = None
-    """Managed records and accounts of the tree when it could be read last."""
+    """Managed records and accounts of the tree, from its last successful read."""
     _reported: set[str] = field(default_factory=set)
     _written: dict[str, bytes] = field(default_factory=dict)
 
     def look(self) -> None:
-        """Bring the files to what is declared and what the active tree has."""
+        """Update the files from the declared accounts and those of the active tree."""
         declared, sums = self._read_declared()
         if not sums:
             return  # the volume is not there yet: nobody is removed for that
@@ -70,7 +70,7 @@ class AccountSync:
             return None
 
     def _read_declared(self) -> tuple[_Accounts, bytes]:
-        """Read the declared files as of one version: the kubelet switches the symbolic link ..data to the next one."""
+        """Read the declared files in one version: the kubelet switches the symbolic link ..data to the next version."""
         while True:
             version = self._version()
             contents = {}
@@ -91,7 +91,7 @@ class AccountSync:
         return link.readlink() if link.is_symlink() else Path()
 
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
-        """Read the accounts that the sync put there, then all others that the tree has."""
+        """Read the accounts that the sync put there, then all others in the tree."""
         try:
             managed = account_files.read_managed(tree)
             with resolve_beneath.directory(str(tree.root)) as root:

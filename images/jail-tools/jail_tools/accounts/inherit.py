@@ -1,8 +1,8 @@
-"""The accounts of the tree that is left, brought into the tree that is entered.
+"""Carries the accounts of the previous tree into the next one.
 
-Users' part of a tree's accounts is what differs from what it was populated with. When the tree that is entered was in
-use before, what users had made of it when they left it is part of what both trees began with: who was removed since is
-not taken for somebody new.
+A tree's account changes are what differs from its content as populated. If the next tree was in use before, the changes
+that users had made by the time they left it belong to the common base. So a user removed since then is not taken for a
+new one.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from jail_tools.accounts.tables import AccountFile, Record, identity, is_user
 from jail_tools.accounts.three_way_merge import Conflict, settle_group, three_way
 
 FOLLOWING = ("gshadow", "subuid", "subgid")
-"""Files of /etc that have a line for some users or groups: a line comes over with its user or group."""
+"""Files of /etc with lines for users or groups. A line comes over with its user or group."""
 
 
 @dataclass(frozen=True)
 class Inherited:
-    """The accounts of the tree that is entered, and the conflicts in them."""
+    """The accounts of the next tree, and the conflicts in them."""
 
     accounts: dict[AccountFile, dict[str, Record]]
     added: frozenset[str]
@@ -28,13 +28,13 @@ class Inherited:
 
 @dataclass(frozen=True)
 class Sides:
-    """Accounts of both trees, without those that we put there."""
+    """Accounts of both trees, without those that this package manages."""
 
     old_populated: Accounts
     old: Accounts
     new_populated: Accounts
     new_left: Accounts | None
-    """As users left the new tree when it was in use before; None when it never was."""
+    """Accounts as users left the new tree, if it was in use before; None if it never was."""
     new: Accounts
 
 
@@ -73,7 +73,7 @@ def inherit(sides: Sides, *, system_accounts: bool) -> Inherited:
 
 
 def follow(names: frozenset[str], old: bytes, new: bytes) -> bytes:
-    """Return a file of FOLLOWING with the old one's lines of these names, unless it has lines of theirs itself."""
+    """Return a file of FOLLOWING with the old tree's lines for these names, unless it already has such lines."""
     there = {line.partition(b":")[0] for line in new.splitlines()}
     wanted = {name.encode("utf-8", "surrogateescape") for name in names} - there
     lines = [line for line in old.splitlines() if line.partition(b":")[0] in wanted]
@@ -93,7 +93,7 @@ def _base(kind: AccountFile, sides: Sides) -> Mapping[str, Record]:
 
 
 def _shared_ids(kind: AccountFile, records: Mapping[str, Record], sides: Sides) -> list[str]:
-    """Return the ids that two names would share which had them in different trees."""
+    """Return the ids that two names would share because they have them in different trees."""
     names: dict[int | None, list[str]] = {}
     for name, record in records.items():
         names.setdefault(identity(kind, record), []).append(name)
@@ -113,5 +113,5 @@ def _reason(kind: AccountFile, conflict: Conflict[Record]) -> str:
 
 
 def _shown(record: Record | None) -> str:
-    """Return a record without the password that old systems keep in it."""
+    """Return a record without its password, which old systems keep in it."""
     return f'"{":".join((record[0], "x", *record[2:]))}"' if record else "none"

@@ -1,7 +1,7 @@
-"""Files of accounts: passwd(5), group(5) and shadow(5), read and written without losing a line.
+"""Account files passwd(5), group(5) and shadow(5), read and written without losing a line.
 
-A record is the tuple of a line's fields; its key is the name. What is no record (comments, NIS's `+` lines, lines that
-somebody damaged, a name's second line, which no lookup ever finds) stays where it stands.
+A record is the tuple of a line's fields; its key is the name. A line that is not a record stays in its place: a
+comment, NIS's `+` line, a damaged line, or a second line for a name, which no lookup finds.
 """
 
 import re
@@ -12,7 +12,7 @@ from enum import Enum
 Record = tuple[str, ...]
 
 FIRST_USER_ID = 1000
-"""Below are the system's own ids, from `useradd` and `adduser` of every distribution of the last ten years."""
+"""Lowest id of a user. `useradd` and `adduser` of every distribution reserve the ids below for the system."""
 
 NOBODY_ID = 65534
 
@@ -56,7 +56,7 @@ class Table:
         return found
 
     def with_records(self, records: Mapping[str, Record]) -> "Table":
-        """Return the table with exactly these records: each in its place, new ones last, and all other lines kept."""
+        """Return the table with exactly these records, known ones in place and new ones last, and all other lines."""
         left, seen = dict(records), set[str]()
         lines = []
         for line in self.lines:
@@ -76,7 +76,7 @@ class Table:
 
 
 def parse(kind: AccountFile, content: bytes) -> Table:
-    """Read a file's bytes. Nothing is refused: a line that is no record is kept."""
+    """Parse a file's bytes. A line that is not a record is kept."""
     text = content.decode("utf-8", "surrogateescape")
     lines = text.removesuffix("\n").split("\n") if text else []
     return Table(kind, tuple(lines))
@@ -93,7 +93,7 @@ def members(record: Record) -> set[str]:
 
 
 def problem(kind: AccountFile, record: Record) -> str | None:
-    """Return the reason for which Slurm and sshd cannot use an account; None when they can."""
+    """Return why Slurm and sshd cannot use an account; None if they can."""
     if not _NAME.fullmatch(record[0]):
         return f'the name "{_printable(record[0])}" is not made of letters, digits, "_", "." and "-" (32 at most)'
     if any(character < " " or character == "\x7f" for field in record for character in field):
@@ -116,7 +116,7 @@ def problem(kind: AccountFile, record: Record) -> str | None:
 
 
 def is_user(number: int) -> bool:
-    """Return True if the id of a user or group belongs to people and not to the system."""
+    """Return True if the id of a user or group belongs to people, not to the system."""
     return number >= FIRST_USER_ID and number != NOBODY_ID
 
 

@@ -1,8 +1,8 @@
 """Three-way merge of keyed records: accounts by name, packages by name.
 
-`base` is what both sides began with. A record that one side left alone is as the other side has it; one that both
-changed alike is so. One that they changed differently is a conflict, unless `settle` knows better. A record that is not
-there counts as a value like any other: adding and removing are changes.
+`base` is the common start. If only one side changed a record, its version counts; so does a change that both sides
+made. Different changes are a conflict, unless `settle` resolves it. A missing record counts as a value, so additions
+and removals are changes.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from jail_tools.accounts.tables import Record, members
 Value = TypeVar("Value")
 
 Settle = Callable[[Value | None, Value | None, Value | None], Value | None]
-"""Gets base, ours and theirs of a conflict; returns what both agree on, None when there is no such thing."""
+"""Function that gets base, ours and theirs of a conflict. It returns the agreed value, or None if there is none."""
 
 
 @dataclass(frozen=True)
 class Conflict(Generic[Value]):
-    """One record that both sides changed, each in its own way. None: not there."""
+    """A record that both sides changed differently. None: the record is missing there."""
 
     key: str
     base: Value | None
@@ -29,7 +29,7 @@ class Conflict(Generic[Value]):
 
 @dataclass(frozen=True)
 class Merged(Generic[Value]):
-    """All records on which there is agreement, and the others."""
+    """The merged records, and the conflicts."""
 
     records: dict[str, Value]
     conflicts: tuple[Conflict[Value], ...]
@@ -42,7 +42,7 @@ def three_way(
     *,
     settle: Settle[Value] | None = None,
 ) -> Merged[Value]:
-    """Merge; the order is that of `theirs`, then what is only in `ours`."""
+    """Merge three ways. The order is that of `theirs`, followed by records that only `ours` has."""
     records: dict[str, Value] = {}
     conflicts = []
     for key in dict.fromkeys((*theirs, *ours)):
@@ -61,9 +61,9 @@ def three_way(
 
 
 def settle_group(base: Record | None, ours: Record | None, theirs: Record | None) -> Record | None:
-    """Settle a group of which only the members differ: who was added on a side is in, who was removed on a side is out.
+    """Merge a group that differs in members only: members added on either side are in, and removed ones are out.
 
-    A member who is new on one side and gone on the other can't be: `base` either had them or not.
+    A member cannot be added on one side and removed on the other, as `base` has them or does not.
     """
     if ours is None or theirs is None or ours[:3] != theirs[:3]:
         return None

@@ -1,1 +1,1 @@
-"""Bringing entries onto a volume in several processes, and reading them back from there."""
+"""Parallel copying of entries to a volume, and reading them back."""

@@ -1,4 +1,4 @@
-"""Copying of a folder's entries into a tree. Entries that an earlier attempt brought there whole stay."""
+"""Copies a folder's entries into a tree. Entries that an earlier attempt copied completely stay."""
 
 import errno
 import os
@@ -19,25 +19,25 @@ from jail_tools.tree.entry import Entry, EntryKind
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 REPORTED_BYTES = 8 * 1024 * 1024
 VOLUME_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-"""After one of these nothing more can be written."""
+"""Errors after which nothing more can be written."""
 
 
 class BatchResult(NamedTuple):
     """Result of a batch."""
 
     copied: list[tuple[int, str, Xattrs]]
-    """Position, checksum and the source's extended attributes of each entry that is there now and has either."""
+    """Position, checksum and the source's extended attributes of the entries that exist now."""
     problems: list[str]
     """Entries that could not be copied, with the reason."""
     stopped: bool
-    """The volume takes nothing more."""
+    """The volume accepts no more data."""
 
 
 class Copier:
     """Copies files, symbolic links and fifos."""
 
     def __init__(self, source: Path, volume: Volume, entries: Sequence[Entry], progress: Progress) -> None:
-        """Prepare.
+        """Set what to copy, and where.
 
         Args:
             source: the folder to copy from.
@@ -117,17 +117,17 @@ class Copier:
             self._report()
 
     def _report(self, files: int = 0) -> None:
-        """Add to the progress. The counters are shared: locking them for each file makes processes wait."""
+        """Add to the progress. Locking the shared counters for every file would make processes wait."""
         self._progress.add_bytes(self._size)
         self._progress.add_files(files)
         self._size = 0
 
 
 def create(folder: int, name: str, entry: Entry, make_it: Callable[[], int | bool]) -> int | None:
-    """Make something new under a name and return the result of `make_it`; None when it is there whole already.
+    """Create a new file under a name and return the result of `make_it`; None if it already exists completely.
 
-    Anything else of that name, of an earlier attempt, is removed first. A thing gets its time last, so one with the
-    right time is whole, unless the machine lost power; verification finds that.
+    Anything else of that name, from an earlier attempt, is removed first. A file gets its time last, so one with the
+    right time is complete, unless the machine lost power; verification finds that.
     """
     try:
         return make_it()

@@ -1,4 +1,4 @@
-"""Work in several processes: batches of neighbouring entries; a lost process is an error."""
+"""Parallel work: processes handle batches of neighbouring entries. A lost process is an error."""
 
 import ctypes
 import multiprocessing
@@ -24,7 +24,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Worker(Protocol[Result_co]):
-    """Work of each process. The object is made before the processes and reaches them by fork."""
+    """Work of every process. The object is made before the processes and reaches them by fork."""
 
     def begin(self) -> None:
         """Open what only this process needs."""
@@ -34,7 +34,7 @@ class Worker(Protocol[Result_co]):
 
 
 def batches(entries: Sequence[Entry]) -> list[range]:
-    """Divide entries into runs of neighbours, the one with most bytes first: it would be waited for."""
+    """Divide entries into batches of neighbours, the one with the most bytes first, so that it does not end last."""
     found: list[tuple[int, range]] = []
     begin = size = 0
     for position, entry in enumerate(entries):
@@ -51,7 +51,7 @@ def batches(entries: Sequence[Entry]) -> list[range]:
 def run(
     worker: Worker[Result], todo: Sequence[range], processes: int, tick: Callable[[], None]
 ) -> Iterator[tuple[range, Result]]:
-    """Yield each batch's result as soon as it is there. Closing the iterator stops the work.
+    """Yield the result of every batch as soon as it is done. Closing the iterator stops the work.
 
     Args:
         worker: worker for the batches.
@@ -90,11 +90,11 @@ def run(
 
 _worker: Worker[Any]
 _PR_SET_PDEATHSIG = 1
-"""Of linux/prctl.h."""
+"""Constant of linux/prctl.h."""
 
 
 def _begin(worker: Worker[Any], parent: int) -> None:
-    """Begin in a new process, which must not outlive its parent: it has the lock, and would write."""
+    """Initialize a new process. It ends with its parent, as it holds the lock and writes."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)  # it was killed before

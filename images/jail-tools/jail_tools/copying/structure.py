@@ -1,4 +1,4 @@
-"""A tree's folders and further names of files, and leftovers of an earlier attempt in it."""
+"""A tree's folders and hard links, and leftovers of an earlier attempt in it."""
 
 import os
 from collections import defaultdict
@@ -28,7 +28,7 @@ def make_root(root: Path) -> None:
 
 
 def make_folders(walker: Walker, folders: Iterable[Entry]) -> None:
-    """Make folders, parents first, for root alone until all is in them. Other things with their names are removed."""
+    """Make folders, parents first, for root only until they are filled. Replace other files with their names."""
     for entry in folders:
         parent, name = split(entry.path)
         folder = walker.open(parent)
@@ -45,13 +45,13 @@ def make_folders(walker: Walker, folders: Iterable[Entry]) -> None:
 
 
 def _inherit_nothing(folder: str) -> None:
-    """Remove the default ACL that an earlier attempt gave to a folder: what is made in it would inherit it."""
+    """Remove the default ACL that an earlier attempt gave to a folder, as new files in it would inherit it."""
     if INHERITED in os.listxattr(folder, follow_symlinks=False):
         os.removexattr(folder, INHERITED, follow_symlinks=False)
 
 
 def make_links(tree: Path, links: Iterable[Entry]) -> None:
-    """Give files their further names."""
+    """Make the hard links of files."""
     firsts, seconds = Walker(tree), Walker(tree)
     for entry in links:
         first_folder, first_name = split(entry.target)
@@ -62,7 +62,7 @@ def make_links(tree: Path, links: Iterable[Entry]) -> None:
 
 
 def link_file(first_folder: int, first_name: str, folder: int, name: str) -> None:
-    """Give a file a further name, unless it has it already. Anything else of that name is removed."""
+    """Make a hard link to a file, unless it exists. Anything else of that name is removed."""
     try:
         os.link(first_name, name, src_dir_fd=first_folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -72,7 +72,7 @@ def link_file(first_folder: int, first_name: str, folder: int, name: str) -> Non
 
 
 def wrong_links(tree: Path, links: Iterable[Entry]) -> list[Entry]:
-    """Return those LINKs that are no further name of their target."""
+    """Return the LINKs that are not hard links to their targets."""
     firsts, seconds = Walker(tree), Walker(tree)
     wrong = []
     for entry in links:
@@ -95,14 +95,14 @@ def _same(first_folder: int, first_name: str, folder: int, name: str) -> bool:
 
 
 def finish_folders(walker: Walker, folders: Iterable[Entry]) -> None:
-    """Give folders their owners, modes and attributes, and their times, now that nothing more comes into them."""
+    """Give folders their owners, modes, attributes and times, now that they are complete."""
     for entry in folders:
         parent, name = split(entry.path)
         write_attributes(walker.open(parent), name, entry)
 
 
 def names_by_folder(entries: Iterable[Entry]) -> dict[str, set[str]]:
-    """Return the names that belong into each folder, the tree's root (`""`) among them."""
+    """Return the names in every folder, the tree's root (`""`) included."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     found[""] = set()
     for entry in entries:
@@ -114,7 +114,7 @@ def names_by_folder(entries: Iterable[Entry]) -> dict[str, set[str]]:
 
 
 def extras(walker: Walker, entries: Iterable[Entry]) -> list[str]:
-    """Return the paths in a tree that are not among its entries. The content of such a folder is not listed."""
+    """Return the paths in a tree that are not among its entries, without the content of such folders."""
     found = []
     for folder, names in names_by_folder(entries).items():
         try:

@@ -1,4 +1,4 @@
-"""Verification of a tree: all of it is read back and compared with a manifest's entries."""
+"""Verification of a tree: read all of it back and compare it with a manifest's entries."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from jail_tools.tree.compare import difference
 from jail_tools.tree.entry import Entry, EntryKind
 
 READERS = 2
-"""Processes that read, for each CPU."""
+"""Reading processes per CPU."""
 
 
 class Difference(NamedTuple):
@@ -22,17 +22,17 @@ class Difference(NamedTuple):
 
     path: str
     how: str
-    """The difference, as the rest of a sentence: `is missing`."""
+    """The difference, as the end of a sentence: `is missing`."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.how}"
 
 
 class Verifier:
-    """Compares entries with what is in a tree, content and all."""
+    """Compares entries with a tree, contents included."""
 
     def __init__(self, tree: Path, entries: Sequence[Entry], limit: Limit, progress: Progress) -> None:
-        """Prepare; `entries` has no LINKs."""
+        """Set the entries to compare, without LINKs."""
         self._tree = tree
         self._entries = entries
         self._progress = progress
@@ -66,7 +66,7 @@ class Verifier:
 
 
 def differences(tree: Path, entries: Sequence[Entry], processes: int, limit: Limit | None = None) -> list[Difference]:
-    """Return everything in a tree that differs from the entries, in order of paths; also what is there beyond them.
+    """Return everything in a tree that differs from the entries, paths that are not among them included, in order.
 
     Args:
         tree: the tree's root.
@@ -90,6 +90,6 @@ def differences(tree: Path, entries: Sequence[Entry], processes: int, limit: Lim
 
 
 def progress_of(title: str, entries: Sequence[Entry]) -> Progress:
-    """Return a progress over all files and bytes of some entries."""
+    """Return a progress that counts all files and bytes of some entries."""
     files = [entry for entry in entries if entry.kind not in {EntryKind.DIRECTORY, EntryKind.LINK}]
     return Progress(title, len(files), sum(entry.size for entry in files))

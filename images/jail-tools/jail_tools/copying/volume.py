@@ -1,4 +1,4 @@
-"""The volume that a tree lies on: the attributes that it keeps, and the rate at which it is written to."""
+"""The volume of a tree: the attributes that it keeps, and the rate of writing to it."""
 
 import errno
 import multiprocessing
@@ -33,13 +33,13 @@ _PROBES = {
 
 
 class Limit:
-    """A number of MiB a second, shared by this process and those that it forks.
+    """Rate limit in MiB per second, shared by this process and its forks.
 
-    Each piece of data reserves the time that it takes at that rate; a process waits for its own time.
+    A process reserves the time that its data takes at that rate, and waits for it.
     """
 
     def __init__(self, mib_per_second: float | None) -> None:
-        """Make a limit; None is none."""
+        """Set the limit; None means no limit."""
         context: ForkContext = multiprocessing.get_context("fork")
         self._seconds_per_byte = 1 / (mib_per_second * MIB) if mib_per_second else 0.0
         self._free_at = context.Value("d", 0.0)
@@ -58,7 +58,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Volume:
-    """A tree to write to, and the limits of doing so."""
+    """A tree to write to, and the limits of its volume."""
 
     tree: Path
     limit: Limit
@@ -78,7 +78,7 @@ class Volume:
 
 
 def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
-    """Return the volume of a tree, tried out.
+    """Return the volume of a tree, after testing it.
 
     Args:
         tree: the tree's root.
@@ -100,7 +100,7 @@ def volume_of(tree: Path, probes: Path, limit: Limit, processes: int) -> Volume:
 
 
 def keeps(space: str, file: int, folder: str) -> bool:
-    """Return True if a volume keeps a class of extended attributes, tried out on an open file, or on a directory."""
+    """Return True if a volume keeps a class of extended attributes, tested on an open file or directory."""
     name, value = _PROBES[space]
     try:
         if space == "system.posix_acl_default":
@@ -115,7 +115,7 @@ def keeps(space: str, file: int, folder: str) -> bool:
 
 
 def _step_ns(file: int) -> int:
-    """Return the resolution of times."""
+    """Return the resolution of times on the volume."""
     exact = 1_234_567_891_123_456_789
     os.utime(file, ns=(exact, exact))
     kept = os.fstat(file).st_mtime_ns

@@ -1,4 +1,4 @@
-"""Additions to a source's content: places to mount on, and programs of Slurm and of GPU drivers on the PATH."""
+"""Additions to a source's content: mount points, and programs of Slurm and of GPU drivers on the PATH."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -31,25 +31,25 @@ FOLDERS = {
     "var/spool": 0o755,
     "var/spool/slurmd": 0o755,
 }
-"""Folders that a job's or the admin shell's view mounts on, or that the links below need."""
+"""Folders that the view of a job or the admin shell mounts on, or that the links below need."""
 FILES = ("etc/hostname", "etc/hosts", "etc/resolv.conf")
-"""Plain files that the node's own are mounted on."""
+"""Regular files that the node's own files are mounted over."""
 DRIVER_FOLDERS = ("usr/local/bin", "usr/bin")
 DRIVER_PROGRAMS = ("nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "nvidia-debugdump")
-"""Programs of a GPU driver that people call by name."""
+"""Programs of a GPU driver that users run by name."""
 LINKS = {
     **{f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS},
     # The first in the PATH of a shell; the second where there is no PATH, as the C library looks in /bin and /usr/bin.
     **{f"{folder}/{name}": f"/usr/local/nvidia/bin/{name}" for folder in DRIVER_FOLDERS for name in DRIVER_PROGRAMS},
 }
-"""Links to programs that a view brings along. Without a GPU driver they lead nowhere, and a shell finds no program."""
+"""Links to programs that a view mounts. Without a GPU driver they lead nowhere, and a shell finds no program."""
 
 
 def additions(entries: Iterable[Entry], mtime_ns: int) -> list[Entry]:
-    """Return the entries to make in a tree besides `entries`, folders before what is in them.
+    """Return the entries to add to `entries`, parent folders first.
 
-    Existing entries stay as they are, apart from a symbolic link where a plain file must be. Nothing is made below an
-    entry that is no folder: the view's builder looks through such links itself when it mounts.
+    Existing entries stay as they are, except a symbolic link that must become a regular file. Nothing is added below an
+    entry that is not a folder: the view's builder follows such links itself when it mounts.
     """
     there = {entry.path: entry.kind for entry in entries}
     found: list[Entry] = []
@@ -75,7 +75,7 @@ EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 
 
 def make_additions(walker: Walker, added: Iterable[Entry]) -> None:
-    """Make empty files and symbolic links. Folders are not looked at."""
+    """Make empty files and symbolic links. Folders are ignored."""
     for entry in added:
         parent, _ = split(entry.path)
         if entry.kind is not EntryKind.DIRECTORY:
@@ -95,6 +95,6 @@ def _make_addition(folder: int, entry: Entry) -> None:
 
 
 def together(entries: Iterable[Entry], added: Iterable[Entry]) -> list[Entry]:
-    """Return entries and additions; an addition takes the place of what has its path."""
+    """Return entries and additions. An addition replaces an entry with its path."""
     whole: Mapping[str, Entry] = {entry.path: entry for entry in entries} | {entry.path: entry for entry in added}
     return list(whole.values())

@@ -1,4 +1,4 @@
-"""The lock and the marker of a tree that is being filled: one populate at a time, which continues only its own work."""
+"""The lock and the marker of a tree that is being filled: one populate runs, and continues only its own work."""
 
 import errno
 import fcntl
@@ -15,13 +15,13 @@ from jail_tools.layout import Tree
 from jail_tools.progress import log
 
 LOCK_SECONDS = 5.0
-"""Time that a killed populate may take to be gone."""
+"""Time that a killed populate may take to end."""
 LOCKLESS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 
 
 @contextmanager
 def only_one(tree: Tree) -> Iterator[None]:
-    """Keep any other populate of the same tree out."""
+    """Keep other populates of the same tree out."""
     with opened(tree.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
         until = time.monotonic() + LOCK_SECONDS
         while not _locked(lock):
@@ -44,7 +44,7 @@ def _locked(lock: int) -> bool:
 
 
 def begin(tree: Tree, source: str) -> int:
-    """Write the marker before anything else, or find it; return when the first attempt began, in ns since 1970.
+    """Write the marker, or find an earlier one. Return when the first attempt began, in ns since 1970.
 
     Raises:
         RefusedError: the tree has something in it that no populate of this source brought there.
@@ -73,5 +73,5 @@ def begin(tree: Tree, source: str) -> int:
 
 
 def utc(nanoseconds: int) -> str:
-    """Return a moment as people and programs write it: `2026-11-21T13:00:00Z`."""
+    """Return a time in ISO 8601: `2026-11-21T13:00:00Z`."""
     return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""One attempt at filling a tree, safe to kill at any moment: the next one continues."""
+"""One attempt at filling a tree. It can be killed at any moment: the next attempt continues."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Request:
 
     tree: layout.Tree
     source: str
-    """Name of the source, for people and to know again what was begun."""
+    """Name of the source, for people and to recognize an attempt of the same source."""
     root: Path | None
     """Root filesystem to copy; None for a tarball."""
     url: str = ""
@@ -84,7 +84,7 @@ def make_claim(tree: layout.Tree) -> None:
 
 
 def fill(request: Request, began_ns: int) -> dict[str, float]:
-    """Copy, prepare, verify and mark complete; return how much it was and how long it took."""
+    """Copy, prepare, verify and mark complete; return the amount and the duration."""
     tree = request.tree
     started = time.monotonic()
     processes = request.processes or default_processes()
@@ -128,7 +128,7 @@ def own_path(source: Path, jail: Path) -> set[str]:
 
 
 def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[Entry]:
-    """Make the additions, remove leftovers of an earlier attempt, finish the folders; return all entries."""
+    """Make the additions, remove leftovers of an earlier attempt, and finish the folders; return all entries."""
     walker = Walker(tree.root)
     added = additions(brought, began_ns)
     make_folders(walker, [entry for entry in added if entry.kind is EntryKind.DIRECTORY])
@@ -144,7 +144,7 @@ def finish(tree: layout.Tree, brought: Sequence[Entry], began_ns: int) -> list[E
 
 
 def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
-    """Compare the whole tree with what should be there; remove what differs, for the next try to copy again.
+    """Compare the whole tree with its entries; remove what differs, so that the next attempt copies it again.
 
     Raises:
         TryAgainError: something differs; all of it is named.
@@ -168,7 +168,7 @@ def verify(tree: layout.Tree, entries: Sequence[Entry], volume: Volume) -> None:
 
 
 def keep_as_populated(tree: layout.Tree) -> None:
-    """Keep copies of the files that a later switch of trees merges with."""
+    """Keep copies of the files that a later switch of trees needs for its merge."""
     tree.accounts.mkdir(mode=0o700, exist_ok=True)
     walker = Walker(tree.root)
     for path, copy in [(f"etc/{name}", tree.accounts / name) for name in ACCOUNTS] + [

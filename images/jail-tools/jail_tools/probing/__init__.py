@@ -1,1 +1,1 @@
-"""The probe of a jail's storage: the volume is tried out in a directory of its own before anything is filled."""
+"""Tests a jail's storage, in a directory of its own, before the volume is filled."""

@@ -1,4 +1,4 @@
-"""Properties that a jail needs of a volume: the check of each, the consequence where it is missing, and the cure."""
+"""Properties that a jail needs of a volume: the check, the consequence if one is missing, and the remedy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class VolumeProperty:
 
     name: str
     check: Check
-    """Function that tries it out in an empty directory. An error of the volume is the finding, too."""
+    """Function that tests the property in an empty directory. An error of the volume is also a finding."""
     level: FindingLevel
-    """FindingLevel of the finding where it is missing."""
+    """Level of the finding if the property is missing."""
     needed: str
     consequence: str
     cure: str
     acceptable: bool = True
-    """False where filling a tree fails without it, so that no user can accept the finding."""
+    """False if filling a tree fails without the property, so that no user can accept the finding."""
 
 
 _SERVER = "Choose a file system of Linux or NFS for the claim, no SMB and no object store."

@@ -10,17 +10,17 @@ from jail_tools.tree.attributes import path_of
 
 
 def user_attributes(place: Path) -> Seen:
-    """Return whether attributes of users are kept."""
+    """Test if the volume keeps users' extended attributes."""
     return _seen(place, "user.")
 
 
 def capabilities(place: Path) -> Seen:
-    """Return whether file capabilities are kept."""
+    """Test if the volume keeps file capabilities."""
     return _seen(place, "security.capability")
 
 
 def access_lists(place: Path) -> Seen:
-    """Return whether access control lists of POSIX are kept."""
+    """Test if the volume keeps POSIX access control lists."""
     return _seen(place, "system.posix_acl_access", "system.posix_acl_default")
 
 

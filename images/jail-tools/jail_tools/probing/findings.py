@@ -9,14 +9,14 @@ from jail_tools.probing.catalogue import ACCEPTABLE
 from jail_tools.probing.seen import FindingLevel
 
 VERSION = 1
-"""Version of the checks. A record of another version does not count."""
+"""Version of the checks. A record with another version does not count."""
 
 _LEVELS = (FindingLevel.REFUSED, FindingLevel.WARNING, FindingLevel.NOTED)
 
 
 @dataclass(frozen=True)
 class StorageFinding:
-    """StorageFinding of one property."""
+    """Finding about one property."""
 
     property: str
     level: FindingLevel
@@ -43,7 +43,7 @@ class StorageReport:
     findings: tuple[StorageFinding, ...]
 
     def refused(self, accepted: Mapping[str, str]) -> list[StorageFinding]:
-        """Return the findings with which a jail cannot live and that nobody has accepted."""
+        """Return the findings that make a volume unusable and that no user has accepted."""
         return [
             finding
             for finding in self.findings
@@ -51,7 +51,7 @@ class StorageReport:
         ]
 
     def lines(self, accepted: Mapping[str, str]) -> list[str]:
-        """Return the table: a headline, then what is not as needed, the worst first."""
+        """Return the table: a headline, then the problems, the worst first."""
         good = [finding for finding in self.findings if finding.level is FindingLevel.OK]
         counts = f"{len(good)} of {len(self.findings)} properties as needed"
         speeds = [finding.found for finding in good if finding.property in {"flush_latency", "file_creation"}]
@@ -65,7 +65,7 @@ class StorageReport:
 
 
 def read_report(text: str) -> StorageReport | None:
-    """Return the findings of a record; None for a damaged one, and for one of other checks."""
+    """Return the findings of a record; None if it is damaged, or has another version of the checks."""
     try:
         storage: dict[str, Any] = json.loads(text)["storage"]
         rows: Sequence[dict[str, Any]] = storage["findings"]

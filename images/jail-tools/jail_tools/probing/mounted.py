@@ -14,14 +14,14 @@ from jail_tools.probing.seen import FindingLevel, Seen, missing
 MOUNTINFO = Path("/proc/self/mountinfo")
 
 LOCAL_LOCKS = frozenset({"nolock", "local_lock=all", "local_lock=flock", "local_lock=posix", "localflock", "nobrl"})
-"""Options by which locks hold on one machine alone: of NFS (nfs(5)), Lustre (mount.lustre(8)) and SMB."""
+"""Options that limit locks to one machine: of NFS (nfs(5)), Lustre (mount.lustre(8)) and SMB."""
 
 _FLAGS = {os.ST_NOSUID: "nosuid", os.ST_NODEV: "nodev"}
 
 
 @dataclass(frozen=True)
 class ClaimMount:
-    """Type and options of a mount. Options can hold secrets (SMB): no message shows one that is not known."""
+    """Type and options of a mount. Options can hold secrets (SMB), so messages show only known ones."""
 
     filesystem: str
     options: frozenset[str]
@@ -42,7 +42,7 @@ def claim_mount(folder: Path, mountinfo: str | None = None) -> ClaimMount:
 
 
 def shared_locks(place: Path) -> Seen:
-    """Return whether an option of the mount keeps locks on one machine."""
+    """Check that no mount option limits locks to one machine."""
     local = sorted(LOCAL_LOCKS & claim_mount(place).options)
     return missing(f"mounted with {', '.join(local)}") if local else Seen("no option against it")
 

@@ -11,12 +11,12 @@ from jail_tools.probing.seen import Seen, missing
 from jail_tools.tree.attributes import path_of
 
 LINKS = 200
-"""Names of one file to try. The lowest limit among known systems is 177 (Amazon EFS, quotas)."""
+"""Hard links to try. The lowest limit among known systems is 177 (Amazon EFS, quotas)."""
 NAME_BYTES = 255
 """NAME_MAX of Linux (pathname(7))."""
 TARGET_BYTES = 1000
 ODD = (b"libc6:amd64.list", b"File::Spec.3pm", b'a<b>|"?*', b"a\\b", b"ends.", b"space ", b"\xff\xfe")
-"""Names that packages bring, and bytes that other systems forbid."""
+"""File names that packages have, and bytes that other systems forbid."""
 
 
 def hard_links(place: Path) -> Seen:
@@ -53,7 +53,7 @@ def hard_links_to_symlinks(place: Path) -> Seen:
 
 
 def symbolic_links(place: Path) -> Seen:
-    """Make links to what is there, to what is not, and to a long path."""
+    """Make links to an existing path, to a missing one, and to a long one."""
     for name, target in (("there", "."), ("not-there", "/usr/../nowhere"), ("long", "x/" * (TARGET_BYTES // 2))):
         (place / name).symlink_to(target)
         if (kept := os.readlink(place / name)) != target:  # noqa: PTH115 Path would forget what was written exactly
@@ -62,7 +62,7 @@ def symbolic_links(place: Path) -> Seen:
 
 
 def case(place: Path) -> Seen:
-    """Make two files whose names differ in case alone."""
+    """Make two files whose names differ only in case."""
     for name in ("Makefile", "makefile"):
         (place / name).write_text(name)
     return Seen("two names") if (place / "Makefile").read_text() == "Makefile" else missing("one name")
@@ -99,7 +99,7 @@ def length(place: Path) -> Seen:
 
 
 def fifos_and_sockets(place: Path) -> Seen:
-    """Make a fifo, and a socket that a program answers at."""
+    """Make a fifo, and a socket that a program answers on."""
     os.mkfifo(place / "fifo")
     with opened(place, FOLDER) as folder, socket.socket(socket.AF_UNIX) as server:
         name = path_of(folder, "socket")  # a socket's path has 107 bytes at most (unix(7))

@@ -19,12 +19,12 @@ _OLD, _NEW = b"old", b"new"
 
 
 def flock(place: Path) -> Seen:
-    """Hold a lock of the whole file (flock(2)) against another process."""
+    """Hold a lock on a whole file (flock(2)) against another process."""
     return _locks(place, fcntl.flock)
 
 
 def record_locks(place: Path) -> Seen:
-    """Hold a lock of a record (fcntl(2), F_SETLK) against another process."""
+    """Hold a lock on a record (fcntl(2), F_SETLK) against another process."""
     return _locks(place, fcntl.lockf)
 
 
@@ -56,7 +56,7 @@ def _try(lock: Lock, file: Path) -> int:
 
 
 def in_another_process(work: Callable[[], int]) -> int:
-    """Return a small number that a process of its own found out; 255 where it failed."""
+    """Return a small number that a forked process determined; 255 if it failed."""
     child = os.fork()
     if not child:
         code = 255
@@ -68,7 +68,7 @@ def in_another_process(work: Callable[[], int]) -> int:
 
 
 def unlink_open(place: Path) -> Seen:
-    """Remove a file that is open, and use it further."""
+    """Remove an open file, and keep using it."""
     file = place / "file"
     file.write_bytes(_OLD)
     with opened(file, os.O_RDWR) as descriptor:
@@ -95,7 +95,7 @@ def replace_open(place: Path) -> Seen:
 
 
 def shared_map(place: Path) -> Seen:
-    """Write to a file through a map that two processes share."""
+    """Write to a file through a mapping that two processes share."""
     file = place / "file"
     file.write_bytes(_OLD * mmap.PAGESIZE)
     with opened(file, os.O_RDWR) as descriptor, mmap.mmap(descriptor, mmap.PAGESIZE) as shared:
@@ -114,7 +114,7 @@ def _mapped(file: Path) -> bytes:
 
 
 def flushed_folder(place: Path) -> Seen:
-    """Bring the names in a directory to the disk (fsync(2))."""
+    """Flush the names in a directory to the disk (fsync(2))."""
     (place / "file").touch()
     with opened(place, FOLDER) as folder:
         os.fsync(folder)

@@ -1,4 +1,4 @@
-"""Owners, modes and times: as root gives them, and as the volume gives them back."""
+"""Owners, modes and times, compared as root sets them and as the volume returns them."""
 
 import os
 import stat
@@ -8,17 +8,17 @@ from jail_tools.errors import reason
 from jail_tools.probing.seen import Seen, missing
 
 OTHERS = ((2001, 2001), (65534, 65534), (4_000_000, 4_000_001))
-"""Owners to give a file: a user, nobody, and an id above 16 bits."""
+"""Owners to give a file: a user, the user `nobody`, and an id above 16 bits."""
 
 MODES = (0o640, 0o755, 0o4755, 0o2755, 0o600)
 _STICKY_FOLDER = 0o1777
 _TIME = 1_234_567_890
 STEP_SECONDS = 2
-"""Coarsest resolution of times that the populate knows."""
+"""Coarsest resolution of times that a populate supports."""
 
 
 def owners(place: Path) -> Seen:
-    """Give a file to others and take it back; a squashed root cannot."""
+    """Change a file's owner and change it back, which a squashed root cannot."""
     file = place / "file"
     file.touch()
     made = file.stat()
@@ -50,7 +50,7 @@ def modes(place: Path) -> Seen:
 
 
 def times(place: Path) -> Seen:
-    """Give a file a time of the past."""
+    """Give a file a time in the past."""
     file = place / "file"
     file.touch()
     os.utime(file, (_TIME, _TIME))

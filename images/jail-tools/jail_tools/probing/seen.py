@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class FindingLevel(StrEnum):
-    """Weight of a finding."""
+    """Severity of a finding."""
 
     OK = "ok"
     """As needed."""
@@ -24,7 +24,7 @@ class Seen:
 
     found: str
     level: FindingLevel | None = FindingLevel.OK
-    """None: the level that the property has where it is missing."""
+    """None: the level that the property has if it is missing."""
 
 
 def missing(found: str) -> Seen:
@@ -33,7 +33,7 @@ def missing(found: str) -> Seen:
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors of a volume without room."""
+"""Errors of a full volume."""
 
 PASSING = frozenset({errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EINTR})
-"""Errors of a server or a network that may be gone at the next attempt: no property of the volume."""
+"""Errors of a server or a network that may pass, and that say nothing about the volume."""

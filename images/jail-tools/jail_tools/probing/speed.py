@@ -1,4 +1,4 @@
-"""Room and speed: enough for a verdict within two seconds each."""
+"""Free space and speed: enough for a verdict within two seconds each."""
 
 import os
 import time
@@ -11,10 +11,10 @@ from jail_tools.progress import MIB
 
 LEAST_MIB = 16
 LEAST_FILES = 1000
-"""Room and files below which nothing can be filled."""
+"""Free bytes and files below which nothing can be filled."""
 ROOM_MIB = 2048
 ROOM_FILES = 100_000
-"""Room and files of a root filesystem with compilers and Python, as our default jail has, and a second tree of it."""
+"""Free bytes and files for two trees with compilers and Python, such as the default jail."""
 
 SLOW_FLUSH_MS = 10.0
 """Median of a flush above which a volume is slow. dpkg flushes every file that it unpacks (dpkg(1), unsafe-io): 1,000

@@ -1,4 +1,4 @@
-"""The probe of a claim: in a directory of its own, once a claim, and again where something was refused.
+"""The probe of a claim, in a directory of its own: once per claim, and again after a refusal.
 
 A killed probe leaves that directory; the next one removes it.
 """
@@ -38,7 +38,7 @@ _WRITABLE = VolumeProperty(
 
 
 def require_storage(jail: Path, accepted: Mapping[str, str]) -> None:
-    """Probe a claim that has no good record; report the findings.
+    """Probe a claim that has no valid record, and report the findings.
 
     Args:
         jail: root of the claim.
@@ -68,7 +68,7 @@ def require_storage(jail: Path, accepted: Mapping[str, str]) -> None:
 
 
 def recorded(jail: Path) -> StorageReport | None:
-    """Return the findings of an earlier probe; None without one, and for a claim that was moved to another system."""
+    """Return the findings of an earlier probe; None if there is none, or if the claim was moved to another system."""
     try:
         found = read_report((jail / RECORD).read_text(errors="replace"))
     except OSError:
@@ -77,7 +77,7 @@ def recorded(jail: Path) -> StorageReport | None:
 
 
 def probe(jail: Path) -> StorageReport:
-    """Try everything out, and return the findings.
+    """Test all properties, and return the findings.
 
     Raises:
         TryAgainError: the volume's server did not answer as it should.
@@ -94,7 +94,7 @@ def probe(jail: Path) -> StorageReport:
 
 
 def _findings(folder: Path) -> Iterator[StorageFinding]:
-    """Yield a finding for each property; after one that tells of a full volume there is no other."""
+    """Yield a finding for every property, and stop after one that reports a full volume."""
     for volume_property in PROPERTIES:
         place = folder / volume_property.name
         place.mkdir()
@@ -123,7 +123,7 @@ def _raise_if_passing(error: OSError) -> None:
 
 @contextmanager
 def _own_folder(jail: Path) -> Iterator[Path]:
-    """Yield a new directory of the claim, locked, which is removed at the end."""
+    """Yield a new, locked directory of the claim, and remove it at the end."""
     folder = jail / f".storage-probe-{secrets.token_hex(8)}"
     folder.mkdir(mode=0o700)
     try:
@@ -135,7 +135,7 @@ def _own_folder(jail: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(jail: Path) -> None:
-    """Remove directories of probes that were killed. One that is at work holds a lock, where the volume has locks."""
+    """Remove directories of killed probes. A running probe holds a lock, if the volume has locks."""
     for name in names(jail):
         if not _OWN.fullmatch(name):
             continue
@@ -149,7 +149,7 @@ def remove_leftovers(jail: Path) -> None:
 
 
 def _lock(folder: int) -> bool:
-    """Lock a directory; return False where another process holds the lock."""
+    """Lock a directory; return False if another process holds the lock."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

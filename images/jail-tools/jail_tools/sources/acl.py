@@ -5,7 +5,7 @@ from collections.abc import Mapping
 VERSION = (2).to_bytes(4, "little")
 """POSIX_ACL_XATTR_VERSION of linux/posix_acl_xattr.h, whose structures these are."""
 NOBODY = 0xFFFFFFFF
-"""The number in entries that name nobody."""
+"""Id in entries that name no user or group."""
 
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _TAGS = {

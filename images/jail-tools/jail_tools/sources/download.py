@@ -1,4 +1,4 @@
-"""Download of a file that is read while it comes and checked against its checksum at the end."""
+"""Download of a file that is read as it arrives; its checksum is checked at the end."""
 
 import hashlib
 import http.client
@@ -16,9 +16,9 @@ from jail_tools.errors import RefusedError, TryAgainError
 
 CHUNK_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 60.0
-"""Silence of a server that ends a download."""
+"""Time without data after which a download fails."""
 LATER = {408, 425, 429}
-"""Answers of a server below 500 that change by themselves."""
+"""Statuses below 500 that a retry may overcome."""
 
 
 class Download:
@@ -45,7 +45,7 @@ class Download:
         self._response = self._ask(url)
         length = self._response.headers.get("Content-Length")
         self.length = int(length) if length else None
-        """Bytes that there will be; None when the server does not announce them."""
+        """Length in bytes; None if the server does not announce it."""
         reading, writing = os.pipe()
         self.stream = io.BufferedReader(io.FileIO(reading), CHUNK_BYTES)
         self._writing = io.FileIO(writing, "w")
@@ -62,7 +62,7 @@ class Download:
         self._thread.join(TIMEOUT_SECONDS)
 
     def finish(self, complaint: str = "") -> None:
-        """Read what is left and compare the checksum.
+        """Read the rest and compare the checksum.
 
         Args:
             complaint: error in the content, if any: the download may have caused it, or the file itself.
@@ -85,7 +85,7 @@ class Download:
             raise RefusedError(f"{self.name} cannot be unpacked: {complaint}.")
 
     def received(self) -> int:
-        """Return the number of bytes that have come."""
+        """Return the number of bytes received."""
         return self._size
 
     def _ask(self, url: str) -> http.client.HTTPResponse:

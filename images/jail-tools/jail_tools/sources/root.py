@@ -1,4 +1,4 @@
-"""A root filesystem as the source of a tree: this container's own, that is, the image that it runs."""
+"""Source of a tree: the root filesystem of this container's image."""
 
 import os
 import stat
@@ -77,7 +77,7 @@ def _refuse(root: Path, problems: list[str]) -> None:
 
 
 def _require_room(tree: Path, entries: int, size: int) -> None:
-    """Raise if a volume has less room than an empty tree needs. A tree that an earlier attempt began is not checked."""
+    """Raise if a volume has less space than an empty tree needs. A continued attempt is not checked."""
     if next(tree.iterdir(), None) is not None:
         return
     volume = os.statvfs(tree)
@@ -95,9 +95,9 @@ class Scan:
     """Content of a source."""
 
     entries: list[Entry] = field(default_factory=list)
-    """Every folder stands before what is in it; a file's further names stand after its first."""
+    """Entries: every folder precedes its content, and hard links follow the first name of their file."""
     left_out: list[str] = field(default_factory=list)
-    """Paths that a tree does not get, with the reason: sockets, devices, mounts."""
+    """Paths that are not copied, with the reason: sockets, devices, mounts."""
     problems: list[str] = field(default_factory=list)
     """Paths that could not be read, with the reason."""
 
@@ -145,7 +145,7 @@ def scan(root: Path, mounted: Collection[str], skipped: Collection[str] = ()) ->
 
 
 def _entry(path: str, item: os.DirEntry[str], first_names: dict[tuple[int, int], Entry], found: Scan) -> Entry | None:
-    """Return the entry of a name; None for a kind that no tree has."""
+    """Return the entry of a name; None for a kind that trees do not contain."""
     status = item.stat(follow_symlinks=False)
     form = stat.S_IFMT(status.st_mode)
     if form not in KINDS:

@@ -17,7 +17,7 @@ ACLS = {"SCHILY.acl.access": "system.posix_acl_access", "SCHILY.acl.default": "s
 
 
 class Member(tarfile.TarInfo):
-    """A member of an archive; a damaged header is an error everywhere, where tarfile takes it for the end."""
+    """A member of an archive. Unlike in tarfile, a damaged header is always an error, and never the archive's end."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
@@ -31,23 +31,23 @@ class Member(tarfile.TarInfo):
 
 
 _ENDS = {"EOFHeaderError", "EmptyHeaderError"}
-"""Names of tarfile's private errors at the regular end: at its two blocks of zeros, or where the file ends."""
+"""Names of tarfile's private errors at a regular end: two blocks of zeros, or the end of the file."""
 
 
 class Archive(tarfile.TarFile):
-    """An archive that is read once, from front to back."""
+    """An archive that is read once, from start to end."""
 
     members: list[tarfile.TarInfo]
     """All members so far, as tarfile remembers them."""
 
 
 def name_of(member: tarfile.TarInfo) -> str:
-    """Return a member's name. GNU tar gives sparse files another one in the header, which tarfile takes at times."""
+    """Return a member's name. GNU tar writes another one for sparse files, which tarfile sometimes returns."""
     return member.pax_headers.get("GNU.sparse.name", member.name)
 
 
 def path_of(name: str) -> str:
-    """Return the path in the tree that a name in an archive means; "" is the tree's root.
+    """Return the path in the tree for a name in an archive; "" is the tree's root.
 
     Raises:
         RefusedError: the name leads out of the tree.
@@ -61,7 +61,7 @@ def path_of(name: str) -> str:
 
 
 def kind_of(member: tarfile.TarInfo) -> EntryKind | None:
-    """Return the kind of a member; None for one that no tree has."""
+    """Return the kind of a member; None for a kind that trees do not contain."""
     if member.isreg():
         return EntryKind.FILE
     if member.isdir():
@@ -90,7 +90,7 @@ def entry_of(path: str, kind: EntryKind, member: tarfile.TarInfo) -> Entry:
 
 
 def mtime_ns(member: tarfile.TarInfo) -> int:
-    """Return the time of a member's last change, in ns since 1970, as exact as the archive has it."""
+    """Return a member's modification time in ns since 1970, as precise as in the archive."""
     exact = member.pax_headers.get("mtime")
     return int(Decimal(exact if exact is not None else member.mtime) * 1_000_000_000)
 

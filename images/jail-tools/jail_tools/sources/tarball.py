@@ -1,4 +1,4 @@
-"""A tarball as the source of a tree, unpacked while it comes. After a broken stream whole files stay."""
+"""A tarball as the source of a tree, unpacked as it arrives. Complete files survive a broken stream."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ from jail_tools.tree.entry import Entry, EntryKind
 
 READ_BYTES = 1024 * 1024
 SPOILT = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-"""Errors of reading a damaged archive, besides OSError of the bz2 module."""
+"""Errors of reading a damaged archive, in addition to OSError from the bz2 module."""
 
 
 def fill(url: str, sha256: str, volume: Volume, began_ns: int) -> TreeContent:
@@ -51,7 +51,7 @@ def fill(url: str, sha256: str, volume: Volume, began_ns: int) -> TreeContent:
 
 
 def decompressed(stream: "io.BufferedReader[io.FileIO]") -> io.BufferedIOBase:
-    """Return a stream's content, whatever it is compressed with: gzip, xz, bzip2 or nothing.
+    """Return a stream's content, decompressed from gzip, xz, bzip2 or nothing.
 
     Raises:
         RefusedError: it is compressed with zstd, which Python cannot read yet.
@@ -72,7 +72,7 @@ class Unpacker:
     """Writes the members of an archive into a tree, never through a symbolic link."""
 
     def __init__(self, volume: Volume, began_ns: int, download: Download) -> None:
-        """Prepare."""
+        """Set the tree to unpack into."""
         self._volume = volume
         self._began_ns = began_ns
         self._download = download
@@ -95,7 +95,7 @@ class Unpacker:
                 self._tell()
 
     def result(self) -> TreeContent:
-        """Return the content of the tree, after its ACLs were set, for which all of /etc must be there."""
+        """Return the content of the tree after setting its ACLs, which needs all of /etc."""
         self._give_acls()
         self._walker.close()
         self._tell(now=True)
@@ -109,7 +109,7 @@ class Unpacker:
         self._progress.report(f", {received:,}{of_length} MiB of the tarball", now=now)
 
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        """Bring one member into the tree."""
+        """Unpack one member into the tree."""
         path = tar_header.path_of(tar_header.name_of(member))
         kind = tar_header.kind_of(member)
         if kind is None:
@@ -141,7 +141,7 @@ class Unpacker:
         self._progress.add_files(entry.kind is not EntryKind.DIRECTORY)
 
     def _make_parents(self, path: str) -> None:
-        """Make the folders above a path that the archive has not named."""
+        """Make the folders above a path that the archive has not listed."""
         above = []
         parent, _ = split(path)
         while parent and parent not in self._entries:
@@ -156,7 +156,7 @@ class Unpacker:
         self._entries.update((entry.path, entry) for entry in above)
 
     def _replace(self, entry: Entry, folder: int, name: str) -> None:
-        """Make room for a member whose path an earlier one had: the later one counts."""
+        """Remove an earlier member of the same path: the later one counts."""
         earlier = self._entries[entry.path]
         if EntryKind.DIRECTORY in {earlier.kind, entry.kind} and earlier.kind is not entry.kind:
             raise RefusedError(f"the archive has {entry.path!r} twice, as a {earlier.kind} and as a {entry.kind}.")
@@ -202,7 +202,7 @@ class Unpacker:
         self._tell()
 
     def _give_acls(self) -> None:
-        """Give files and folders their ACLs, whose names may be those of the tree's own users and groups."""
+        """Set the ACLs of files and folders. They may name the tree's own users and groups."""
         users, groups = self._numbers("etc/passwd"), self._numbers("etc/group")
         for path, texts in self._acls.items():
             for name, text in texts.items():
@@ -218,7 +218,7 @@ class Unpacker:
                     write_attributes(self._walker.open(parent), last, entry)
 
     def _numbers(self, path: str) -> dict[str, int]:
-        """Return the numbers of the names in the tree's passwd or group; {} without one."""
+        """Return the ids of the names in the tree's passwd or group; empty if the file is missing."""
         if path not in self._entries or self._entries[path].kind is not EntryKind.FILE:
             return {}
         parent, name = split(path)

@@ -1,1 +1,1 @@
-"""Users' changes of a tree: found, carried over into the next one, or left behind."""
+"""Changes that users made in a tree: found, carried over into the next one, or left behind."""

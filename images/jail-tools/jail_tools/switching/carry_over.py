@@ -1,4 +1,4 @@
-"""Carrying over users' changes from one tree to another, three ways: what the other tree changed too is a conflict.
+"""Carries users' changes from one tree to another, in a three-way merge: what the other tree changed too is a conflict.
 
 Added and modified files are carried over; removals are not. A package that the new tree has at the same or a newer
 version is taken from there, with all its files.
@@ -23,10 +23,10 @@ from jail_tools.tree.entry import Entry, EntryKind, entry_of
 
 @dataclass(frozen=True)
 class CarryPlan:
-    """Files to write into the new tree, and the conflicts that forbid it."""
+    """Files to write into the new tree, and the conflicts that prevent it."""
 
     files: tuple[PathChange, ...]
-    """Parents before what is in them."""
+    """Files, parents before their content."""
     lists: Mapping[str, Owned]
     """dpkg's own files with the packages that are carried over, by path."""
     reasons: tuple[str, ...]
@@ -38,7 +38,7 @@ class CarryPlan:
 
 
 def missing(report: Report, old: int, new: int) -> Report:
-    """Return the part of a report that the new tree does not have already."""
+    """Return the part of a report that the new tree lacks."""
     there = dpkg.installed(_status(new))
     left = tuple(change for change in report.packages if not _has_package(change, there))
     files = tuple(change for change in report.changes if not _has(change, old, new))
@@ -46,7 +46,7 @@ def missing(report: Report, old: int, new: int) -> Report:
 
 
 def plan(report: Report, old: int, new: int) -> CarryPlan:
-    """Plan what is carried over; nothing is written."""
+    """Plan what to carry over; write nothing."""
     reasons: list[str] = []
     reasons += (
         f"package {package.name} {package.version} is {package.state} in the old tree: "
@@ -106,7 +106,7 @@ def _has(change: PathChange, old: int, new: int) -> bool:
 
 
 def _in_the_way(change: PathChange, new: int) -> str | None:
-    """Return why a change can't be carried over."""
+    """Return why a change cannot be carried over."""
     path = change.path
     if change.entry.kind is EntryKind.FIFO:
         return f"/{path}: is a FIFO, which is not carried over: remove it"
@@ -125,7 +125,7 @@ def _in_the_way(change: PathChange, new: int) -> str | None:
 
 
 def _wanted(change: PathChange, new: int) -> bool:
-    """Return True if there is something to do: a directory that the new tree has otherwise keeps its mode and owner."""
+    """Return True if a change must be carried over. An existing directory keeps its mode and owner."""
     is_directory = change.entry.kind is EntryKind.DIRECTORY
     return not is_directory or resolve_beneath.lookup(new, change.path) is None or _as_populated(change, new)
 
@@ -140,7 +140,7 @@ def _as_populated(change: PathChange, new: int) -> bool:
 
 
 def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> tuple[set[str], dict[str, Owned]]:
-    """Return the packages that the new tree has new enough, and dpkg's files with the others added."""
+    """Return the packages that the new tree has in a recent enough version, and dpkg's files with the others added."""
     newer: set[str] = set()
     carried: dict[str, Package] = {}
     file = resolve_beneath.read(new, dpkg.STATUS)
@@ -193,7 +193,7 @@ def _carry_one(entry: Entry, old: int, new: int) -> None:
 
 
 def _copy_file(source: int, name: str, target: int, made: str) -> None:
-    """Copy a file as it is now, which may be later than when it was compared."""
+    """Copy a file in its current state, which may be newer than the compared one."""
     read = os.open(name, FILE, dir_fd=source)
     try:
         entry = entry_of(name, os.fstat(read))._replace(xattrs=read_xattrs(read))

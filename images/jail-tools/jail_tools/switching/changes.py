@@ -1,7 +1,7 @@
-"""Users' changes in a tree since it was populated.
+"""Changes that users made in a tree since it was populated.
 
 Compared with the manifest are kind, mode, owner, size, time and target, and the content of files whose time has
-changed. Extended attributes are not, nor are the times of directories, nor the paths in `LEFT_OUT`.
+changed. Extended attributes, times of directories, and the paths in `LEFT_OUT` are not compared.
 """
 
 import os
@@ -46,7 +46,7 @@ _NAMED_FILES = 5
 
 
 class How(Enum):
-    """EntryKind of a change of a path."""
+    """Kind of a change to a path."""
 
     ADDED = "added"
     MODIFIED = "modified"
@@ -55,22 +55,22 @@ class How(Enum):
 
 @dataclass(frozen=True)
 class PathChange:
-    """One path that is not as it was populated: as it is now, or as it was when it is gone."""
+    """A path that differs from the populated tree, as it is now or, if it was removed, as it was."""
 
     how: How
     entry: Entry
     was: Entry | None = None
-    """As it was populated; None when it was not there."""
+    """The path as populated; None if it did not exist."""
 
     @property
     def path(self) -> str:
-        """Relative to the tree's root."""
+        """Path relative to the tree's root."""
         return self.entry.path
 
 
 @dataclass(frozen=True)
 class PackageChange:
-    """One Debian package: None where it is not installed."""
+    """A changed Debian package. None: not installed."""
 
     was: Package | None
     now: Package | None
@@ -85,12 +85,12 @@ class PackageChange:
 
 @dataclass(frozen=True)
 class Report:
-    """All that users changed."""
+    """Everything that users changed."""
 
     changes: tuple[PathChange, ...]
     packages: tuple[PackageChange, ...]
     owners: Mapping[str, str]
-    """Paths that belong to a package that users installed or upgraded: its key."""
+    """Paths of packages that users installed or upgraded, with the package's key."""
 
 
 def find(tree: Tree, root: int, count: Callable[[int], None]) -> Report:
@@ -137,7 +137,7 @@ def is_left_out(path: str) -> bool:
 
 
 def same(entry: Entry, folder: int, name: str) -> bool:
-    """Return True if a name in a directory is as its entry. A file's time alone makes no difference."""
+    """Return True if a name in a directory matches its entry. A different time alone does not count."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = entry.kind
     if kind is EntryKind.DIRECTORY or kind is EntryKind.SYMLINK:
@@ -161,7 +161,7 @@ def checksum(folder: int, name: str, entry: Entry) -> str:
 
 
 def describe(report: Report) -> list[str]:
-    """Return a report's lines: packages, then files by directory; none when nothing was changed."""
+    """Return a report's lines: packages, then files by directory; none if nothing was changed."""
     lines = [f"package {change}" for change in report.packages]
     directories: dict[str, list[PathChange]] = {}
     for change in report.changes:
@@ -200,7 +200,7 @@ def _change(path: str, folder: int, name: str, populated: Mapping[str, Entry]) -
 
 
 def _without_mount_points(found: list[PathChange]) -> list[PathChange]:
-    """Leave out empty directories as a job's or a session's view makes them where it mounts something."""
+    """Leave out the empty directories that the view of a job or session makes as mount points."""
     kept = {change.path for change in found if not _like_a_mount_point(change)}
     kept |= {parent for path in kept for parent in resolve_beneath.parents(path)}
     return [change for change in found if change.path in kept]
@@ -225,7 +225,7 @@ def _package_changes(tree: Tree, root: int) -> Iterable[PackageChange]:
 
 
 def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
-    """Return the paths that packages brought, with what dpkg itself keeps about them."""
+    """Return the paths of packages, dpkg's own data about them included."""
     brought = [package for change in changed if (package := change.now or change.was) is not None]
     merged = _merged_directories(root)
     found: dict[str, str] = {}
@@ -245,7 +245,7 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
 
 
 def _merged_directories(root: int) -> dict[str, str]:
-    """Return those of /bin, /lib ... that are links into /usr: dpkg's lists name files by the old path."""
+    """Return those of /bin, /lib ... that are links into /usr, as dpkg's lists have the old paths."""
     found = {}
     for name in resolve_beneath.names(root):
         if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
@@ -256,5 +256,5 @@ def _merged_directories(root: int) -> dict[str, str]:
 
 
 def _directory_of(path: str) -> str:
-    """Return the first three components above a path: enough to recognise, few enough to read."""
+    """Return the first three components of a path's directory: enough to recognize it, and short enough to read."""
     return "/" + "/".join(path.split("/")[:-1][:3])

@@ -1,4 +1,4 @@
-"""Debian packages as dpkg knows them: var/lib/dpkg/status, versions and dependencies (deb-control(5))."""
+"""Debian packages in var/lib/dpkg/status: versions and dependencies (deb-control(5))."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,12 +25,12 @@ class Package:
     architecture: str
     version: str
     state: str
-    """The last word of its status: `installed`, `config-files`, or what a broken installation left."""
+    """Last word of its status: `installed`, `config-files`, or what a broken installation left."""
     paragraph: str
 
     @property
     def installed(self) -> bool:
-        """True if its files are there and it is configured, as far as dpkg knows."""
+        """True if dpkg has the package as unpacked and configured."""
         return self.state in _INSTALLED
 
     @property
@@ -40,11 +40,11 @@ class Package:
 
     @property
     def lists(self) -> tuple[str, str]:
-        """Paths of the list of its files: the first for packages that can be there in several architectures."""
+        """Paths of the list of its files. The first is for packages that can be installed for several architectures."""
         return f"{INFO}/{self.key}.list", f"{INFO}/{self.name}.list"
 
     def field(self, name: str) -> str:
-        """Return a field of the paragraph on one line; "" when it is not there."""
+        """Return a field of the paragraph on one line; "" if it is missing."""
         found = re.search(rf"(?m)^{name}:(.*(?:\n[ \t].*)*)", self.paragraph)
         return " ".join(found.group(1).split()) if found else ""
 
@@ -72,17 +72,17 @@ def format_status(packages: Iterable[Package]) -> bytes:
 
 
 def installed(packages: Mapping[str, Package]) -> dict[str, Package]:
-    """Return those that are installed; of others dpkg only remembers configuration files."""
+    """Return the installed packages. For others, dpkg only keeps configuration files."""
     return {key: package for key, package in packages.items() if package.installed}
 
 
 def broken(packages: Mapping[str, Package]) -> list[Package]:
-    """Return those that are neither installed nor removed: an installation failed or is under way."""
+    """Return packages that are neither installed nor removed: an installation failed or is running."""
     return [package for package in packages.values() if package.state not in _WHOLE]
 
 
 def compare_versions(one: str, other: str) -> int:
-    """Return -1, 0 or 1 as `one` is older than, the same as, or newer than `other` (deb-version(7))."""
+    """Return -1, 0 or 1 if `one` is older than, the same as, or newer than `other` (deb-version(7))."""
     for ours, theirs in zip(_split(one), _split(other), strict=True):
         difference = _compare(ours, theirs)
         if difference:
@@ -91,7 +91,7 @@ def compare_versions(one: str, other: str) -> int:
 
 
 def merge_triggers(ours: bytes, theirs: bytes, carried: Iterable[Package]) -> bytes:
-    """Return `theirs` with those lines of `ours` that belong to packages that are carried over."""
+    """Return `theirs` with the lines of `ours` for packages that are carried over."""
     wanted = {package.name.encode() for package in carried}
     there = set(theirs.splitlines())
     lines = [line for line in ours.splitlines() if line not in there and _owner(line) in wanted]
@@ -103,7 +103,7 @@ def _owner(trigger: bytes) -> bytes:
 
 
 def unmet(package: Package, there: Iterable[Package]) -> list[str]:
-    """Return the dependencies of a package that are not there, as dpkg writes them."""
+    """Return the missing dependencies of a package, as dpkg writes them."""
     versions: dict[str, list[str | None]] = {}
     for other in there:
         versions.setdefault(other.name, []).append(other.version)
@@ -144,7 +144,7 @@ def _split(version: str) -> tuple[str, str, str]:
 
 
 def _compare(one: str, other: str) -> int:
-    """Compare text by dpkg's order of characters and numbers by value, in turn."""
+    """Compare text in dpkg's character order and numbers by value, alternately."""
     for (our_text, our_number), (their_text, their_number) in zip_longest(
         _PART.findall(one), _PART.findall(other), fillvalue=("", "")
     ):
@@ -158,5 +158,5 @@ def _compare(one: str, other: str) -> int:
 
 
 def _weights(text: str) -> list[int]:
-    """A tilde sorts before the end, the end before letters, letters before the rest."""
+    """Return sort keys: a tilde sorts before the end, the end before letters, and letters before the rest."""
     return [-1 if char == "~" else ord(char) + (0 if char.isalpha() else 256) for char in text] + [0]

@@ -1,8 +1,8 @@
-"""The switch of the jail from one of its trees to another.
+"""Switches the jail from one of its trees to another.
 
-Users' changes in the tree that is left are reported, and refused, left behind or carried over. Accounts are merged
-three ways. `active` is switched last, with one rename. A run that is killed at any moment, or refused, leaves the tree
-that is entered as it was: the next run restores a half-changed tree.
+Users' changes in the old tree are reported, and refused, left behind or carried over. Accounts are merged three ways.
+`active` is switched last, with one rename. A run that is killed at any moment, or refused, leaves the new tree as it
+was: the next run restores a half-changed tree.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from jail_tools.switching.undo import Undo, repair
 
 
 class Policy(StrEnum):
-    """Fate of users' changes."""
+    """Treatment of users' changes."""
 
     REFUSE = "refuse"
     CARRY_OVER = "carry_over"
@@ -38,14 +38,14 @@ class Done:
     old: str | None
     new: str
     changed: int = 0
-    """Paths that users changed in the old tree and that the new one did not have already."""
+    """Paths that users changed in the old tree and that the new one lacked."""
     carried: int = 0
-    """Paths of them that were written into the new tree."""
+    """Paths of these that were written into the new tree."""
 
 
 @dataclass(frozen=True)
 class TreePair:
-    """The tree that is left and the one that is entered, with descriptors of their roots."""
+    """The old tree and the new one, with descriptors of their roots."""
 
     old: Tree
     new: Tree
@@ -102,7 +102,7 @@ def _switch(old: Tree, new: Tree, policy: Policy) -> Done:
 
 
 def _apply(pair: TreePair, report: changes.Report, policy: Policy) -> Done:
-    """Write everything and flip, with both trees' accounts locked."""
+    """Write everything and switch, with both trees' accounts locked."""
     old, new = pair.old, pair.new
     plan = carry_over.CarryPlan((), {}, ())
     if policy is Policy.CARRY_OVER:
@@ -144,7 +144,7 @@ def _undone_on_failure(new: Tree, root: int, paths: tuple[str, ...]) -> Iterator
 
 
 def _look(pair: TreePair) -> changes.Report:
-    """Return what users changed in the old tree and the new one does not have already."""
+    """Return the changes that users made in the old tree and that the new one lacks."""
     if not pair.old.manifest.exists():
         raise RefusedError(
             f"tree {pair.old.name} has no manifest ({pair.old.manifest}), so users' changes there are unknown. "
@@ -178,7 +178,7 @@ def _log_report(report: changes.Report, old: Tree, policy: Policy) -> None:
 
 
 def _refuse(pair: TreePair, report: changes.Report, reasons: tuple[str, ...], policy: Policy) -> None:
-    """Raise with all reasons, when there are any."""
+    """Raise with all reasons, if there are any."""
     old, new = pair.old, pair.new
     if reasons:
         raise RefusedError(
@@ -219,7 +219,7 @@ def _inherit(
 def _with_inherited(
     new: account_files.Files, inherited: Inherited, managed: account_resolution.Accounts
 ) -> dict[AccountFile, Table]:
-    """Return the new tree's files with what comes over; what we put there before stays for now."""
+    """Return the new tree's files with the inherited accounts. Managed accounts stay for now."""
     return {
         kind: table.with_records(
             inherited.accounts[kind] | {name: record for name, record in table.records.items() if name in managed[kind]}
@@ -237,7 +237,7 @@ def _accounts_in(folder: Path) -> dict[AccountFile, dict[str, Record]]:
 
 
 def _following(inherited: Inherited, pair: TreePair) -> dict[str, Owned]:
-    """Return the files, apart from passwd and group, that get lines of accounts that come over."""
+    """Return the files other than passwd and group that get lines of inherited accounts."""
     found = {}
     for name in FOLLOWING:
         path = f"etc/{name}"
@@ -251,7 +251,7 @@ def _following(inherited: Inherited, pair: TreePair) -> dict[str, Owned]:
 
 
 def _note_left(old: Tree, accounts: dict[AccountFile, dict[str, Record]]) -> None:
-    """Note how users leave a tree, for the day on which it is entered again."""
+    """Record how users leave a tree, for a later return to it."""
     folder = claim.left_folder(old)
     folder.mkdir(mode=0o700, exist_ok=True)
     for kind, records in accounts.items():

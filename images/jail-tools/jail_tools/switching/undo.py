@@ -1,7 +1,7 @@
-"""Restoring a tree after a killed run: replaced files are kept aside until all is done.
+"""Restores a tree after a killed run: replaced files are kept until the switch is complete.
 
 First every file that will be replaced gets a second name in meta/<tree>/undo, then the plan is written, and only then
-the tree is touched. While the plan is there, the tree can be brought back; without it there is nothing to do.
+the tree is touched. While the plan exists, the tree can be restored; without it there is nothing to do.
 """
 
 import json
@@ -19,7 +19,7 @@ from jail_tools.progress import log
 
 
 class Undo:
-    """The way back of one tree."""
+    """The undo plan of one tree."""
 
     def __init__(self, tree: Tree) -> None:
         self._folder = tree.meta / "undo"
@@ -27,11 +27,11 @@ class Undo:
 
     @property
     def pending(self) -> bool:
-        """True if a run began to change the tree and did not end."""
+        """True if a run began to change the tree and did not finish."""
         return self._plan.exists()
 
     def begin(self, root: int, paths: Iterable[str]) -> None:
-        """Keep what stands at these paths. Parents come before what is in them."""
+        """Keep the files at these paths. Parents come before their content."""
         self._clear()
         self._folder.mkdir(mode=0o700)
         plan: list[dict[str, object]] = []
@@ -51,12 +51,12 @@ class Undo:
         files.write_atomically(self._plan, [json.dumps(plan).encode()])
 
     def forget(self) -> None:
-        """Remove the plan and the kept files: all is done, or nothing was begun."""
+        """Remove the plan and the kept files, after a complete switch or one that never began."""
         self._plan.unlink(missing_ok=True)
         self._clear()
 
     def roll_back(self, root: int) -> None:
-        """Restore the tree. May be killed and run again."""
+        """Restore the tree. It can be killed and run again."""
         with files.opened(self._folder, files.FOLDER) as aside:
             for step in reversed(json.loads(self._plan.read_text())):
                 parent, name = split(step["path"])
@@ -83,7 +83,7 @@ def _undo(step: dict[str, object], at: int, name: str, aside: int) -> None:
 
 
 def repair(jail: Path) -> None:
-    """Restore a tree that a killed run left half changed; forget the way back of one that was switched to."""
+    """Restore a tree that a killed run left half changed, or forget the plan if the switch was complete."""
     active = claim.active_tree(jail)
     for tree in claim.all_trees(jail):
         undo = Undo(tree)

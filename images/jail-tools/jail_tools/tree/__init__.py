@@ -1,1 +1,1 @@
-"""Content of a root tree: entries with attributes and content, their differences, and the manifest of all."""
+"""Content of a root tree: entries with attributes and content, their differences, and the manifest."""

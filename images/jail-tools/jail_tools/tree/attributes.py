@@ -1,4 +1,4 @@
-"""Owners, modes, times and extended attributes of what is in a tree."""
+"""Owners, modes, times and extended attributes of files in a tree."""
 
 import os
 
@@ -11,12 +11,12 @@ SPACES = ("user.", "trusted.", "security.capability", "system.posix_acl_")
 
 
 def path_of(folder: int, name: str) -> str:
-    """Return a path to a name in an opened folder, for calls that take no descriptor of a folder."""
+    """Return a path to a name in an open folder, for calls that accept no folder descriptor."""
     return f"/proc/self/fd/{folder}/{name}"
 
 
 def read_xattrs(file: int | str) -> Xattrs:
-    """Return the extended attributes that belong to a file, given by descriptor or path (no link is followed)."""
+    """Return the extended attributes that belong to a file, given by descriptor or path. Links are not followed."""
     follow = isinstance(file, int)
     names = os.listxattr(file, follow_symlinks=follow)
     if not names:
@@ -33,17 +33,17 @@ def write_xattrs(file: int | str, wanted: Xattrs) -> None:
 
 
 def space(name: str) -> str:
-    """Return the class of an extended attribute: a volume keeps all of one class or none."""
+    """Return the class of an extended attribute. A volume keeps all attributes of a class, or none."""
     return name if name.startswith(("security.", "system.")) else name.partition(".")[0] + "."
 
 
 def kept(xattrs: Xattrs, spaces: frozenset[str]) -> Xattrs:
-    """Return those extended attributes whose class is among `spaces`."""
+    """Return the extended attributes whose class is in `spaces`."""
     return tuple((name, value) for name, value in xattrs if space(name) in spaces)
 
 
 def lost(xattrs: Xattrs, spaces: frozenset[str]) -> set[str]:
-    """Return the classes of those extended attributes whose class is not among `spaces`."""
+    """Return the classes of the given extended attributes that are not in `spaces`."""
     return {space(name) for name, _ in xattrs} - spaces
 
 
@@ -58,7 +58,7 @@ def write_attributes(folder: int, name: str, entry: Entry) -> None:
 
 
 def write_file_attributes(file: int, entry: Entry) -> None:
-    """Give an open file its owner, attributes and mode, and its time last: a file with its time is whole."""
+    """Give an open file its owner, attributes and mode, and its time last: a file with its time is complete."""
     os.fchown(file, entry.uid, entry.gid)
     if entry.xattrs:
         write_xattrs(file, entry.xattrs)

@@ -12,7 +12,7 @@ FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def unlike(entry: Entry, status: os.stat_result) -> str:
-    """Return the difference between lstat(2) and an entry; "" for none. Only what lstat(2) sees is compared."""
+    """Return the difference between lstat(2) and an entry; "" if there is none."""
     mode = status.st_mode
     kind = KINDS.get(stat.S_IFMT(mode))
     if kind is not entry.kind:
@@ -29,7 +29,7 @@ def unlike(entry: Entry, status: os.stat_result) -> str:
 
 
 def difference(folder: int, name: str, entry: Entry) -> str:
-    """Return the difference between a name in an opened folder and an entry that is not a LINK; "" for none.
+    """Return the difference between a name in an open folder and an entry other than a LINK; "" if there is none.
 
     Args:
         folder: descriptor of the folder.

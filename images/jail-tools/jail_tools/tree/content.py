@@ -1,4 +1,4 @@
-"""The content of files: copied and hashed in one pass, holes kept, checksums that do not depend on where holes lie."""
+"""Content of files: copied and hashed in one pass, with holes kept and checksums that do not depend on holes."""
 
 import ctypes
 import hashlib
@@ -10,27 +10,27 @@ from typing import IO, Final
 from jail_tools.errors import reason
 
 CHUNK_BYTES = 1024 * 1024
-"""Bytes read at once: of 256 KiB to 4 MiB the fastest by a little where it was measured."""
+"""Bytes per read: the fastest of 256 KiB to 4 MiB, by a little, when measured."""
 BLOCK_BYTES = 64 * 1024
 """A sparse file's checksum is made of blocks of this size."""
 
 WRITEBACK_BYTES = 256 * 1024
-"""Files from this size on go to the disk at once. Measured: syncfs(2) at the end takes half as long; smaller ones are
+"""Size from which files are flushed at once. Measured: syncfs(2) at the end takes half as long; smaller files are
 faster together."""
 
 _SYNC_FILE_RANGE_WRITE = 2
-"""Of linux/fs.h: begin to write, wait for nothing."""
+"""Constant of linux/fs.h: start writing, without waiting."""
 _LIBC = ctypes.CDLL(None)
 _ZEROS: Final = memoryview(bytes(BLOCK_BYTES))
 _buffer = memoryview(bytearray(CHUNK_BYTES))
 
 
 class ReadError(Exception):
-    """The source's file could not be read, or is not the one that was seen before. The message has the reason."""
+    """The source's file could not be read, or has changed since it was scanned. The message has the reason."""
 
 
 def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[int], None]) -> str:
-    """Copy all of a file into an empty one and return its checksum.
+    """Copy a file's whole content into an empty one and return its checksum.
 
     Args:
         source: descriptor of the file.
@@ -62,7 +62,7 @@ def copy(source: int, target: int, size: int, *, sparse: bool, pace: Callable[[i
 
 
 def receive(source: IO[bytes], target: int | None, size: int, *, sparse: bool, pace: Callable[[int], None]) -> str:
-    """Write a file's content as it comes from a stream, and return its checksum.
+    """Write a file's content as it arrives from a stream, and return its checksum.
 
     Args:
         source: gives the content, zeros for its holes.
@@ -97,8 +97,8 @@ def receive(source: IO[bytes], target: int | None, size: int, *, sparse: bool, p
 def digest(source: int, size: int, *, sparse: bool) -> str:
     """Return a file's checksum, 64 hexadecimal digits.
 
-    It is the SHA-256 of its content. Of a `sparse` file it is that of its blocks of 64 KiB that are not all zeros, each
-    after its offset as 8 bytes, little-endian: terabytes of holes cost nothing, and where holes lie does not matter.
+    It is the SHA-256 of its content. For a `sparse` file, it covers blocks of 64 KiB that are not all zeros, each after
+    its offset as 8 bytes, little-endian: terabytes of holes cost nothing, and the places of holes do not matter.
 
     Raises:
         ReadError: the file could not be read or has another size.
@@ -115,14 +115,14 @@ def digest(source: int, size: int, *, sparse: bool) -> str:
 
 
 def write(target: int, data: bytes | memoryview) -> None:
-    """Write all of some bytes where the descriptor stands."""
+    """Write all bytes at the current position of the descriptor."""
     written = os.write(target, data)
     while written < len(data):
         written += os.write(target, memoryview(data)[written:])
 
 
 def _begin_writeback(target: int, size: int) -> None:
-    """Have the kernel bring a larger file to the disk from now on, so that the disk works meanwhile."""
+    """Make the kernel start to write a larger file to the disk, so that the disk works meanwhile."""
     if size >= WRITEBACK_BYTES:
         _LIBC.sync_file_range(target, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE)
 
@@ -163,7 +163,7 @@ def _blocks(source: int, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _next_data(source: int, offset: int) -> int | None:
-    """Return where the next data begin at or after an offset; None when only a hole is left."""
+    """Return where the next data begins at or after an offset; None if only a hole follows."""
     try:
         return os.lseek(source, offset, os.SEEK_DATA)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Entries: one for each thing in a source, in its copy and in the manifest."""
+"""Entries: one per file in a source, in its copy and in the manifest."""
 
 import os
 import stat
@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 
 class EntryKind(StrEnum):
-    """EntryKind of an entry."""
+    """Kind of an entry."""
 
     DIRECTORY = "directory"
     FILE = "file"
     SYMLINK = "symlink"
     FIFO = "fifo"
     LINK = "link"
-    """A further name of a file, symbolic link or fifo; `target` is the first one."""
+    """A hard link to a file, symbolic link or fifo; `target` is its first name."""
 
 
 class Entry(NamedTuple):
-    """One thing in a tree, by its path relative to the tree's root.
+    """A file in a tree, by its path relative to the tree's root.
 
     Paths are str as os.fsdecode makes them: bytes that are not UTF-8 are lone surrogates.
     """
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     target: str = ""
     """Target of a symbolic link; of a LINK, the path of the first name."""
     sparse: bool = False
-    """The file has holes: they are kept, and its checksum is that of its data alone (`content`)."""
+    """The file has holes. They are kept, and its checksum covers only its data (`content`)."""
     sha256: str = ""
     """Checksum of a file's content, 64 hexadecimal digits."""
     xattrs: tuple[tuple[str, bytes], ...] = ()
@@ -53,14 +53,14 @@ UNKEPT = {
     stat.S_IFCHR: "character device",
     stat.S_IFBLK: "block device",
 }
-"""Kinds that no tree has: a socket is of the process that made it; devices come from the container's /dev."""
+"""Kinds that trees do not contain: sockets belong to their process, and devices come from the container's /dev."""
 
 BLOCK_BYTES = 512
 """Unit of st_blocks (stat(2))."""
 
 
 def entry_of(path: str, status: os.stat_result, target: str = "") -> Entry:
-    """Return the entry of what lstat(2) saw. Its kind must be one of KINDS."""
+    """Return the entry for a result of lstat(2). Its kind must be one of KINDS."""
     mode = status.st_mode
     kind = KINDS[stat.S_IFMT(mode)]
     if kind is EntryKind.FILE:

@@ -1,4 +1,4 @@
-"""The manifest of a tree as populated: one JSON object a line, in order of paths."""
+"""The manifest of a tree as populated: one JSON object per line, in order of paths."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def write(file: Path, entries: Iterable[Entry]) -> None:
-    """Write a manifest, whole or not at all."""
+    """Write a manifest atomically."""
     write_atomically(file, (line(entry) for entry in sorted(entries, key=lambda entry: entry.path)))
 
 
@@ -32,7 +32,7 @@ def read(file: Path) -> Iterator[Entry]:
 
 
 def line(entry: Entry) -> bytes:
-    """Return one line. Fields without a meaning for the kind are left out; bytes that are not UTF-8 are escaped."""
+    """Return one line, without fields that have no meaning for the kind. Bytes that are not UTF-8 are escaped."""
     fields: dict[str, Any] = {"path": entry.path, "kind": entry.kind.value}
     if entry.kind is not EntryKind.LINK:
         fields |= {"mode": f"{entry.mode:04o}", "uid": entry.uid, "gid": entry.gid, "mtime_ns": entry.mtime_ns}
@@ -48,7 +48,7 @@ def line(entry: Entry) -> bytes:
 
 
 def entry_of(fields: dict[str, Any]) -> Entry:
-    """Return the entry of a line."""
+    """Return the entry that a line describes."""
     return Entry(
         path=fields["path"],
         kind=EntryKind(fields["kind"]),

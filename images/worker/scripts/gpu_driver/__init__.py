@@ -1,1 +1,1 @@
-"""The GPU driver of a worker's container: found in its mounts, laid out for jobs."""
+"""The GPU driver of a worker's container: found in its mounts, and laid out for jobs."""

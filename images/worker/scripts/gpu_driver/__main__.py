@@ -1,4 +1,4 @@
-"""Lay out for jobs the GPU driver that the container's runtime has put here.
+"""Lay out the GPU driver that the container runtime has mounted, for jobs.
 
 The arguments: MOUNTINFO TREE VOLUME[:ro]...
 """
@@ -12,7 +12,7 @@ from gpu_driver.layout_tree import lay_out
 
 
 def main() -> int:
-    """Make TREE where the container has a driver; elsewhere there is none afterwards. Return the exit code."""
+    """Make TREE if the container has a driver, or remove it. Return the exit code."""
     mountinfo, tree, *volumes = sys.argv[1:]
     points = mount_points(Path(mountinfo).read_text())
     try:

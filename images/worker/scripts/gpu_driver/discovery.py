@@ -1,4 +1,4 @@
-"""Find a GPU driver among what the container's runtime has mounted.
+"""Find a GPU driver among the mounts of the container runtime.
 
 A runtime (NVIDIA's hook, CDI, a device plugin) mounts a driver into a container, file by file or as a folder, at places
 that differ between runtimes, distributions and versions. So no list of names is used: each mount counts, but for the
@@ -36,7 +36,7 @@ _PT_INTERP = 3
 
 
 class Kind(Enum):
-    """Kinds of files that a driver has: the value is the folder in its tree."""
+    """Kinds of driver files. The value is the folder in the driver's tree."""
 
     LIBRARY = "lib64"
     LIBRARY_32 = "lib"
@@ -45,20 +45,20 @@ class Kind(Enum):
 
 @dataclass
 class Driver:
-    """Files of a driver and symbolic links, by their path in the tree."""
+    """Files of a driver and symbolic links, by their paths in the tree."""
 
     files: dict[str, Path] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
 
     def take(self, path: Path, kind: Kind) -> None:
-        """Take a library or program, with the links in its folder that lead to it; the first of a name counts."""
+        """Take a library or program, and the links in its folder that lead to it. The first file of a name counts."""
         if self.files.setdefault(f"{kind.value}/{path.name}", path) is path and kind is not Kind.PROGRAM:
             for alias in _aliases(path):
                 self.links.setdefault(f"{kind.value}/{alias}", path.name)
 
 
 def mount_points(mountinfo: str) -> list[Path]:
-    """Return where something is mounted, from the text of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+    """Return the mount points, from the text of /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
     def unescape(text: str) -> str:
         return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
@@ -92,7 +92,7 @@ def find(points: Iterable[Path], volumes: Iterable[Path], root: Path = Path("/")
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Return a file's kind, None for one that is no library and no program or that others than root may write to."""
+    """Return a file's kind; None if it is neither library nor program, or if users other than root may write to it."""
     status = path.lstat()
     if not _is_roots_alone(status) or not stat.S_ISREG(status.st_mode):
         return None
@@ -123,7 +123,7 @@ def _program_headers(head: bytes, *, wide: bool) -> tuple[int, int, int]:
 
 
 def _of_folder(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be the driver's."""
+    """Return the files of a folder that may belong to the driver."""
     places = dict.fromkeys(folder / name for name in (*_LIBRARY_FOLDERS, *_PROGRAM_FOLDERS))
     safe = [place for place in places if place.is_dir() and _is_roots_alone(place.lstat()) and not place.is_symlink()]
     files = [path for place in safe for path in sorted(place.iterdir()) if path.is_file() and not path.is_symlink()]
@@ -134,7 +134,7 @@ def _of_folder(folder: Path) -> list[Path]:
 
 
 def _carries(path: Path, version: str) -> bool:
-    """Tell whether a file is of a version of the driver: libraries have it in their name, programs in their content."""
+    """Return True if a file has the driver's version: libraries in their name, programs in their content."""
     if ".so" in path.name:
         return path.name.endswith(f".so.{version}")
     return kind_of(path) is Kind.PROGRAM and version.encode() in path.read_bytes()

@@ -1,4 +1,4 @@
-"""Make the tree from which jobs see a driver: a small root with the driver where jobs see it, and its library cache.
+"""Make the tree that jobs use to reach a driver: a small root with the driver at its usual place, and a library cache.
 
 The files are bind mounts of the container's. ldconfig makes the links of the sonames and the cache, so that both have
 what the dynamic loader expects; it runs on this tree alone. The plugin adds the entries to those of a jail's own cache.
@@ -11,14 +11,14 @@ from pathlib import Path
 from gpu_driver.discovery import Driver, Kind
 
 PLACE = "usr/local/nvidia"
-"""Place of the driver in a job's view, where NVIDIA's images look for it."""
+"""Place of the driver in a job's view, as in NVIDIA's images."""
 
 CACHE = "etc/ld.so.cache"
-"""Library cache with the driver alone."""
+"""Library cache of the driver only."""
 
 
 def lay_out(driver: Driver, tree: Path) -> None:
-    """Make the tree of a driver in place of an earlier one; none where there is no driver."""
+    """Make the tree of a driver, replacing an earlier one; remove it if there is no driver."""
     shutil.rmtree(tree, ignore_errors=True)  # of before the container's restart: nothing is mounted in it
     if not driver.files:
         return

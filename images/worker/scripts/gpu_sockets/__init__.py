@@ -1,1 +1,1 @@
-"""Sockets that a node's GPUs are attached to, in gres.conf."""
+"""Sockets that a node's GPUs are attached to, for gres.conf."""

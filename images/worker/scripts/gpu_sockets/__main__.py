@@ -1,4 +1,4 @@
-"""Add to the GPUs of a gres.conf the cores of their sockets.
+"""Add the cores of their sockets to the GPUs of a gres.conf.
 
 The arguments: SYS PROC SOCKETS:CORES_PER_SOCKET SOCKET,SOCKET...|''. The last one has a socket for every GPU, and is
 empty to read them from the machine. The file is read from the standard input, and written to the standard output.

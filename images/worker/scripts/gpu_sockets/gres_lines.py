@@ -1,7 +1,7 @@
-"""Lines of gres.conf with the cores that are near to their GPUs.
+"""Lines of gres.conf with the cores near their GPUs.
 
-Slurm accepts only all cores of a socket (gres.conf(5), `Cores`), and puts a node with others out of service. A GPU
-therefore has all cores of the sockets that its CPUs are in.
+Slurm accepts only all cores of a socket (gres.conf(5), `Cores`), and takes a node with other values out of service. A
+GPU therefore gets all cores of its CPUs' sockets.
 """
 
 import re
@@ -12,7 +12,7 @@ from gpu_sockets.machine import NotKnownError, cores_in_order, near_cpus
 
 
 def declared(lines: Sequence[str], given: str) -> dict[str, list[int]]:
-    """Return the sockets of every GPU's device file, from those that the node set has.
+    """Return the sockets of every GPU's device file, as the node set declares them.
 
     Args:
         lines: The file.
@@ -22,7 +22,7 @@ def declared(lines: Sequence[str], given: str) -> dict[str, list[int]]:
 
 
 def found(lines: Sequence[str], sys: Path, proc: Path, sockets: int, cores_per_socket: int) -> dict[str, list[int]]:
-    """Return the sockets of every GPU's device file, as the machine has them.
+    """Return the sockets of every GPU's device file, as the machine reports them.
 
     Args:
         lines: The file.
@@ -51,9 +51,9 @@ def found(lines: Sequence[str], sys: Path, proc: Path, sockets: int, cores_per_s
 def with_cores(
     lines: Sequence[str], of_gpus: Mapping[str, Sequence[int]], sockets: int, cores_per_socket: int
 ) -> list[str]:
-    """Return the lines with `Cores` of all GPUs. They stay as they are if every GPU is near to all sockets.
+    """Return the lines with `Cores` for all GPUs, or unchanged if every GPU is near all sockets.
 
-    Shards have the cores of their GPU by Slurm itself.
+    Slurm gives shards the cores of their GPU.
     """
     if all(len(near) == sockets for near in of_gpus.values()):
         return [*lines]
@@ -65,7 +65,7 @@ def with_cores(
 
 
 def _gpus(lines: Sequence[str]) -> list[str]:
-    """Return the device files of the GPUs; several MIG instances have that of their GPU."""
+    """Return the device files of the GPUs. MIG instances have that of their GPU."""
     return [file for line in lines if (file := _gpu(line))]
 
 

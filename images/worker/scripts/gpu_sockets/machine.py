@@ -1,6 +1,6 @@
-"""CPUs and GPUs of the machine by sysfs and NVIDIA's procfs: which cores are in a socket, which CPUs are near a GPU.
+"""CPUs and GPUs of the machine, from sysfs and NVIDIA's procfs: cores by socket, and CPUs near GPUs.
 
-Containers see the machine's whole sysfs, also with a part of its CPUs. slurmd counts all of these, too.
+Containers see the machine's whole sysfs, even if they may use only some of its CPUs. slurmd counts all of these, too.
 """
 
 import re
@@ -11,7 +11,7 @@ Cpus = frozenset[int]
 
 
 class NotKnownError(Exception):
-    """The machine does not say it, or says what cannot be used."""
+    """The machine does not provide the value, or the value cannot be used."""
 
 
 def cores_in_order(sys: Path) -> list[Cpus]:
@@ -55,7 +55,7 @@ def near_cpus(sys: Path, proc: Path, device: str) -> Cpus:
 
 
 def parse_cpus(text: str) -> Cpus:
-    """Return the CPUs of a list of the kernel, such as `0-47,96-143`; none for text in another form."""
+    """Return the CPUs of a kernel list, such as `0-47,96-143`; none if the text has another form."""
     if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
         return Cpus()
     ranges = (item.partition("-") for item in text.split(","))
@@ -63,7 +63,7 @@ def parse_cpus(text: str) -> Cpus:
 
 
 def _of_nvidia(sys: Path, proc: Path, name: str) -> Path:
-    """Return the PCI device with this minor number, which is that of the device file."""
+    """Return the PCI device with this minor number, the same as in the name of the device file."""
     for gpu in (proc / "driver/nvidia/gpus").glob("*"):
         if re.search(rf"^Device Minor:\s*{name.removeprefix('nvidia')}\s*$", _text(gpu / "information"), re.MULTILINE):
             return sys / "bus/pci/devices" / gpu.name.lower()
@@ -71,7 +71,7 @@ def _of_nvidia(sys: Path, proc: Path, name: str) -> Path:
 
 
 def _parts(cpu: Path) -> Iterator[Cpus]:
-    """Yield the parts of the machine that a CPU is in, as far as hwloc orders by them."""
+    """Yield the parts of the machine that contain a CPU, as far as hwloc orders by them."""
     yield _first_of(cpu / "topology", "package_cpus_list", "core_siblings_list")
     yield _first_of(cpu / "topology", "die_cpus_list")
     for cache in (cpu / "cache").glob("index*"):
@@ -89,7 +89,7 @@ def _larger_first(part: Cpus) -> tuple[int, Sequence[int]]:
 
 
 def _first_of(folder: Path, *names: str) -> Cpus:
-    """Return the CPUs of the first file that there is; later names are those of older kernels."""
+    """Return the CPUs of the first file that exists. Later names are those of older kernels."""
     return next((cpus for name in names if (cpus := parse_cpus(_text(folder / name)))), Cpus())
 
 

@@ -1,4 +1,4 @@
-"""A port that shows by being open that a daemon answers.
+"""A port that is open while a daemon answers.
 
 The kubelet's probe is a connection to it. A probe that runs a program in a container starts three or four of them every
 time, which jobs feel as noise of the operating system.
@@ -19,7 +19,7 @@ and a flood of connections takes little of a processor."""
 
 
 class Port:
-    """A port of the pod, first closed. It is bound at once and for good, so that no job takes it.
+    """A port of the pod, closed at first. It is bound at once and permanently, so that no job can take it.
 
     Args:
         number: Number of the port.
@@ -56,20 +56,20 @@ class Port:
         return True
 
     def open(self) -> None:
-        """Take connections, unless another process has the port."""
+        """Accept connections, unless another process has the port."""
         self._is_bound = self._is_bound or self._bind()
         if self._is_bound:
             self._socket.listen(_BACKLOG)
             self.is_open = True
 
     def close(self) -> None:
-        """Refuse connections. The socket stays bound: Linux keeps a port that was asked for by its number."""
+        """Refuse connections. The socket stays bound: Linux reserves a port that was requested by number."""
         if self.is_open:
             self._socket.shutdown(socket.SHUT_RDWR)
             self.is_open = False
 
     def attend(self, seconds: float) -> None:
-        """Spend the time. Connections end soon after they are made."""
+        """Accept and close connections for the given time."""
         end = time.monotonic() + seconds
         poll = select.poll()
         if self.is_open:

@@ -1,4 +1,4 @@
-"""What follows from slurmd's answers.
+"""Actions that follow from slurmd's answers.
 
 slurmctld would give the node of a hanging slurmd up, and end its jobs, SlurmdTimeout (120 s) after slurmd's last
 answer, which may be 40 s older than the moment in which it stopped. A slurmd that starts again keeps them.
@@ -18,18 +18,18 @@ RETRY_SECONDS = 5.0
 """Time between a question without an answer and the next one."""
 
 START_SECONDS = 1.0
-"""The same while slurmd has never answered: one that ends meanwhile ends its container (services/slurmd/finish)."""
+"""The same before slurmd's first answer. If slurmd ends meanwhile, so does its container (services/slurmd/finish)."""
 
 ANSWER_SECONDS = 10
 HANGS = 3
-"""Questions in a row that slurmd leaves open before it is killed."""
+"""Consecutive unanswered questions before slurmd is killed."""
 
 LOST_SECONDS = 600
-"""Time without an answer after which the container ends. Slurm has long given the node up (SlurmdTimeout)."""
+"""Time without an answer after which the container ends. By then Slurm has set the node to DOWN (SlurmdTimeout)."""
 
 
 class Watch:
-    """What follows from slurmd's answers.
+    """Opens the port while slurmd answers, and kills a slurmd that hangs.
 
     Args:
         port: The port that shows whether it answers.
@@ -73,7 +73,7 @@ class Watch:
         return RETRY_SECONDS if self._has_answered.exists() else START_SECONDS
 
     def _answers(self) -> bool:
-        """Ask slurmd, and count the questions that it has left open in a row."""
+        """Ask slurmd, and count consecutive unanswered questions."""
         code = self._run(["scontrol", "show", "slurmd"], ANSWER_SECONDS)
         # Without munged slurmd cannot answer, whatever it does.
         if code is None and self._run(["munge", "--no-input", "--output=/dev/null"], ANSWER_SECONDS // 2) == 0:
@@ -82,7 +82,7 @@ class Watch:
 
 
 def run_silently(command: list[str], seconds: int) -> int | None:
-    """Run a command without its output, and return its exit code; None if it had not ended after the seconds."""
+    """Run a command without its output, and return its exit code; None if it has not ended in time."""
     nothing = subprocess.DEVNULL
     try:
         return subprocess.run(

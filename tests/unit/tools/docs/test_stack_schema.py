@@ -35,7 +35,7 @@ def validator() -> Draft7Validator:
 
 
 def takes(**values: Any) -> bool:
-    """Return whether the schema takes a stack's file with these values under `soperator:`."""
+    """Return True if the schema takes a stack's file with these values under `soperator:`."""
     return bool(validator().is_valid({"config": {f"soperator:{key}": value for key, value in values.items()}}))
 
 

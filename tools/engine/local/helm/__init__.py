@@ -1,1 +1,1 @@
-"""Releases of helm charts: the binary of helm, its commands, and its records in the cluster."""
+"""Helm releases: the helm binary, its commands, and its records in the cluster."""

@@ -1,4 +1,4 @@
-"""Place of a chart: a folder or a file, a repository, or a registry of containers."""
+"""Location of a chart: a folder or file, a repository, or a container registry."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ _REGISTRY = "oci://"
 
 @dataclass(frozen=True, kw_only=True)
 class ChartPlace:
-    """A chart and the way to it.
+    """A chart and where to get it.
 
     Attributes:
         chart: Name, path or address.
@@ -28,17 +28,17 @@ class ChartPlace:
 
     @property
     def registry(self) -> str:
-        """Host of the registry that has the chart; empty for none."""
+        """Host of the chart's registry; empty if there is none."""
         return self.chart.removeprefix(_REGISTRY).partition("/")[0] if self.chart.startswith(_REGISTRY) else ""
 
     @property
     def needs_login(self) -> bool:
-        """True with a name and a password, for a place that takes them."""
+        """True if a name and a password are given for a location that accepts them."""
         return bool(self.username and self.password and (self.registry or self.repository))
 
     @property
     def words(self) -> list[str]:
-        """Arguments of helm that lead to the chart, for a place without a login."""
+        """Arguments of helm that locate the chart, if no login is needed."""
         return [self.chart, *(["--repo", self.repository] if self.repository else []), *self.flags]
 
 

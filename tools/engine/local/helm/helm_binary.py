@@ -1,4 +1,4 @@
-"""Binary of helm, built when the first program has a release."""
+"""Helm binary, built when the first program has a release."""
 
 from pathlib import Path
 
@@ -12,17 +12,17 @@ BINARY = Binary(
     "helm",
     "helm.sh/helm/v3",
     package="helm.sh/helm/v3/cmd/helm",
-    # Unstamped, helm renders for Kubernetes 1.20 where it has no cluster to ask, and charts refuse that.
+    # Unstamped, helm renders for Kubernetes 1.20 if it has no cluster to ask, and charts refuse that.
     more_link_flags=f"-X {_CHARTUTIL}.k8sVersionMajor={_MAJOR} -X {_CHARTUTIL}.k8sVersionMinor={_MINOR}",
     module=Path(__file__).parent / "go",
 )
-"""The helm that pulumi-kubernetes has in it.
+"""The helm version that pulumi-kubernetes contains.
 
-Dependencies that the servers have, too, are of the same versions in its go.mod: Go compiles those once.
+Dependencies that the servers also have are at the same versions in its go.mod, so that Go compiles them once.
 """
 
 
 def built() -> Path:
-    """Return the path of helm; build it where the cache has none."""
+    """Return the path of helm; build it if the cache lacks it."""
     binaries.build(BINARY)
     return BINARY.installed / BINARY.name

@@ -1,4 +1,4 @@
-"""Runs of helm: with a kubeconfig and values in files of the user alone, progress as it comes, and an end in time."""
+"""Runs of helm: kubeconfig and values in private files, progress as it comes, and a time limit."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tools.engine.local.helm.chart_place import ChartPlace
 
 _REPOSITORY = "repository"  # name of the only one in the configuration
 _STOP_SECONDS = 10
-"""Time for helm to record that a release has failed, once it is told to stop."""
+"""Time for helm to record that a release has failed, after it was told to stop."""
 _LINE_LIMIT_BYTES = 2**20
 _OTHER_CLUSTER = "HELM_KUBE"  # variables that would lead helm to another cluster than the provider's
 _DEBUG = re.compile(r"^\S+\.go:\d+: .* \[debug\] (?P<text>.*)$")
@@ -27,11 +27,11 @@ Line = Callable[[str], Awaitable[None]]
 
 
 class HelmError(UserError):
-    """Failure of a command of helm."""
+    """A helm command failed."""
 
 
 class Helm:
-    """The binary, with the cluster of a provider.
+    """The helm binary, with the cluster of a provider.
 
     Args:
         settings: Inputs of the provider.
@@ -74,7 +74,7 @@ class Helm:
 
     @asynccontextmanager
     async def _signed_in(self, chart: ChartPlace) -> AsyncIterator[list[str]]:
-        """Give helm the password of a chart's place, by standard input, and yield the words that lead to the chart."""
+        """Give helm the password of a chart's location through standard input, and yield the chart's arguments."""
         if not chart.needs_login:
             yield chart.words
             return
@@ -123,7 +123,7 @@ class Helm:
 
 @contextmanager
 def _private_file(content: object) -> Iterator[str]:
-    """Write JSON, which YAML includes, to a file without a name: none is left where we are killed."""
+    """Write JSON, which is also YAML, to a file without a name, so that a killed process leaves nothing."""
     with tempfile.TemporaryFile("w") as file:
         json.dump(content, file)
         file.flush()
@@ -131,7 +131,7 @@ def _private_file(content: object) -> Iterator[str]:
 
 
 def _without_version(flags: Sequence[str]) -> list[str]:
-    """Return the flags of a chart that its place takes, too: the certificates."""
+    """Return the flags of a chart that its location also accepts: the certificates."""
     return list(flags[: flags.index("--version")] if "--version" in flags else flags)
 
 
@@ -147,7 +147,7 @@ async def _text(process: Process) -> str:
 
 
 async def _errors(process: Process, debug: Line | None) -> list[str]:
-    """Return the error that helm prints last, without the stack of its own code."""
+    """Return the last error that helm prints, without its stack trace."""
     found: list[str] = []
     assert process.stderr is not None  # noqa: S101 - it was started with a pipe
     async for raw in process.stderr:
@@ -164,7 +164,7 @@ async def _errors(process: Process, debug: Line | None) -> list[str]:
 
 
 async def _stop(process: Process) -> None:
-    """Stop helm, if it is still at work: told so, it records that the release has failed."""
+    """Stop helm, if it is still running, so that it records the failure of the release."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

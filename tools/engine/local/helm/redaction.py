@@ -1,4 +1,4 @@
-"""Errors without secrets: charts and the API server repeat values that they refuse."""
+"""Removal of secrets from errors: charts and the API server repeat values that they refuse."""
 
 import base64
 from collections.abc import Collection, Iterator, Mapping
@@ -7,11 +7,11 @@ from tools.engine.protocol import HIDDEN
 from tools.engine.values import Plain, Properties, plain_map
 
 _SHORTEST = 3
-"""Fewest characters of a secret that is looked for: shorter ones stand in every text, and hide nothing."""
+"""Fewest characters of a secret to look for: shorter ones occur in every text."""
 
 
 def secret_texts(properties: Properties) -> set[str]:
-    """Return the texts of properties that are marked as secret, as they are and in base64."""
+    """Return the texts of properties that are marked as secret, plain and in base64."""
     found: set[str] = set()
 
     def collect(inner: Plain) -> Plain:

@@ -1,4 +1,4 @@
-"""Comparison of a release with new inputs as pulumi-kubernetes does it: three ways, path by path."""
+"""Three-way comparison of a release with new inputs, path by path, as pulumi-kubernetes does it."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ _MISSING = object()
 def compare(
     live: Mapping[str, object], old: Mapping[str, object], new: Mapping[str, object]
 ) -> dict[str, api.PropertyDiff]:
-    """Return the paths at which the new inputs differ, each with its kind of change.
+    """Return the paths at which the new inputs differ, with the kinds of change.
 
     A new input is compared with the live value, so that a change by hand is found after a refresh; an input that has
     gone is one that the old inputs have.

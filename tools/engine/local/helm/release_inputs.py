@@ -1,4 +1,4 @@
-"""Inputs of `kubernetes:helm.sh/v3:Release`: those that are supported, their defaults, and helm's flags for them."""
+"""Inputs of `kubernetes:helm.sh/v3:Release`: the supported ones, their defaults, and helm's flags for them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -42,19 +42,19 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "version": "",
     "waitForJobs": False,
 }
-"""Inputs that pulumi-kubernetes fills in: a state has all of them."""
+"""Inputs that pulumi-kubernetes fills in, so that a state has all of them."""
 _OPTIONAL: Final[Mapping[str, Any]] = {"compat": "", "maxHistory": 0, "repositoryOpts": {}}
-"""Inputs that stay as they are given. The SDKs add `compat` to every release, and nothing depends on it."""
+"""Inputs that keep the given values. The SDKs add `compat` to every release, and nothing depends on it."""
 _REPOSITORY: Final = {"repo", "username", "password", "caFile", "certFile", "keyFile"}
 _UNSUPPORTED: Final = {"keyring", "lint", "postrender", "recreatePods", "verify"}
 """Inputs that are refused unless they have their default."""
 _WITHOUT_EFFECT: Final = {"compat"}
-"""Inputs that the SDK sends and pulumi-kubernetes does not read."""
+"""Inputs that the SDK sends but pulumi-kubernetes ignores."""
 _TYPES: Final = {bool: "true or false", int: "a whole number", str: "a text", dict: "a map"}
 
 
 def problems(given: PlainMap) -> list[tuple[str, str]]:
-    """Return the inputs that are not supported or of a wrong type, with the reason."""
+    """Return inputs that are unsupported or of a wrong type, with the reason."""
     known = {**_DEFAULTS, **_OPTIONAL}
     found = []
     for key, value in given.items():
@@ -72,7 +72,7 @@ def problems(given: PlainMap) -> list[tuple[str, str]]:
 
 
 def complete(given: PlainMap, namespace: str) -> PlainMap:
-    """Return inputs with the defaults of pulumi-kubernetes."""
+    """Return inputs completed with the defaults of pulumi-kubernetes."""
     inputs = {
         **_DEFAULTS,
         **{key: value for key, value in given.items() if key not in _WITHOUT_EFFECT and value is not None},
@@ -109,7 +109,7 @@ def upgrade_flags(inputs: PlainMap) -> list[str]:
 
 
 def uninstall_flags(inputs: PlainMap) -> list[str]:
-    """Return the flags of `helm uninstall`. A release that is gone already is no failure: a run may be repeated."""
+    """Return the flags of `helm uninstall`. A missing release is not a failure, as a run may be repeated."""
     waits = inputs.get("atomic") or not inputs.get("skipAwait")
     return ["--ignore-not-found", *(["--wait", *_timeout(inputs)] if waits else [])]
 

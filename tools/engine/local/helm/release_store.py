@@ -1,4 +1,4 @@
-"""Records of releases in the cluster: helm keeps a Secret for each revision (helm's `pkg/storage/driver`)."""
+"""Records of releases in the cluster: helm keeps a Secret for every revision (helm's `pkg/storage/driver`)."""
 
 import base64
 import gzip
@@ -13,9 +13,9 @@ from tools.engine.kubernetes.api_client import ApiConnection, Object
 from tools.engine.values import PlainMap
 
 OWNER_LABEL = "pulumi-local-engine"
-"""Label of our releases, with the stack and the resource that they belong to."""
+"""Label of this engine's releases, with their stack and resource."""
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""Loader that makes texts of all scalars: names are texts, and PyYAML knows no other form of the scalar `=`."""
+"""YAML loader that reads all scalars as text: names are texts, and PyYAML knows no other form of the scalar `=`."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class StoredRelease:
 
     @property
     def pending(self) -> bool:
-        """True while an operation is under way, or after one was killed: helm refuses further ones."""
+        """True while an operation is running, or after one was killed: helm then refuses further ones."""
         return self.status.startswith("pending-")
 
     @property
     def owner(self) -> str:
-        """Stack and resource that the release belongs to, if it is ours."""
+        """Stack and resource of a release that this engine made; empty for other releases."""
         return str(self.secret["metadata"]["labels"].get(OWNER_LABEL, ""))
 
 
@@ -57,7 +57,7 @@ async def newest(cluster: ApiConnection, namespace: str, name: str) -> StoredRel
 
 
 async def mark_failed(cluster: ApiConnection, stored: StoredRelease) -> None:
-    """Record that an operation has failed which was killed, so that helm upgrades the release."""
+    """Record that a killed operation has failed, so that helm upgrades the release."""
     info = {**stored.content["info"], "status": "failed", "description": "the operation was cut off"}
     content = json.dumps({**stored.content, "info": info}).encode()
     packed = base64.b64encode(base64.b64encode(gzip.compress(content))).decode()
@@ -72,7 +72,7 @@ async def mark_failed(cluster: ApiConnection, stored: StoredRelease) -> None:
 
 
 def outputs(inputs: PlainMap, stored: StoredRelease) -> PlainMap:
-    """Return a release's outputs, as pulumi-kubernetes has them: the inputs, and the release's own values."""
+    """Return a release's outputs in pulumi-kubernetes' form: the inputs, and the release's own values."""
     content = stored.content
     chart = content["chart"]["metadata"]
     values = inputs.get("values")
@@ -94,7 +94,7 @@ def outputs(inputs: PlainMap, stored: StoredRelease) -> PlainMap:
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values merged map by map; `over` wins."""
+    """Return maps merged recursively; `over` takes precedence."""
     result = dict(under)
     for key, value in over.items():
         below = result.get(key)

@@ -1,4 +1,4 @@
-"""Values in files: the input `valueYamlFiles`, merged below the values of the program."""
+"""Values from files: the input `valueYamlFiles`, overridden by the values of the program."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from tools.engine.protocol import unsupported
 
 
 def read_value_files(given: PropertyValue | None, folder: Path) -> dict[str, Any]:
-    """Return the values of all files; those of a later one win.
+    """Return the merged values of all files. Later files take precedence.
 
     Args:
         given: The input: assets.

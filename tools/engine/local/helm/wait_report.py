@@ -1,4 +1,4 @@
-"""Progress of helm's wait: objects that are not ready, with the problems of their pods."""
+"""Progress of helm's wait: objects that are not ready, and the problems of their pods."""
 
 import re
 import time
@@ -25,7 +25,7 @@ _HOOK = re.compile(r"^Watching for changes to (?P<kind>\w+) (?P<name>\S+) with t
 
 
 class WaitReport:
-    """Receives the lines that helm prints for those who debug it, and prints what is not ready at intervals.
+    """Receives helm's debug output, and prints at intervals what is not ready.
 
     Args:
         cluster: Connection to the cluster.
@@ -43,7 +43,7 @@ class WaitReport:
         self._line = ""
 
     async def read(self, line: str) -> None:
-        """Read a line of helm."""
+        """Parse a line of helm's output."""
         if match := _NOT_READY.match(line):
             self._line, self._last = line, (match["kind"], match["namespace"], match["name"])
         elif match := _HOOK.match(line):
@@ -61,7 +61,7 @@ class WaitReport:
         self._said = lines
 
     async def problems(self) -> list[str]:
-        """Return what was not ready last, with the problems of its pods."""
+        """Return the objects that were not ready at the last look, with the problems of their pods."""
         if self._last is None:
             return []
         kind, namespace, name = self._last

@@ -18,7 +18,7 @@ _KUBERNETES = "kubernetes"
 
 
 class Providers:
-    """Providers of a run: one for each package, and one for each explicit provider of the program."""
+    """Providers of a run: one per package, and one per explicit provider of the program."""
 
     def __init__(self, project: Project, target: Target, identity: str, progress: Progress) -> None:
         self._project = project
@@ -39,12 +39,12 @@ class Providers:
         settings_of(plain_map(inputs))
 
     def configure(self, reference: str, inputs: Properties) -> None:
-        """Make the explicit provider of a reference."""
+        """Create the explicit provider of a reference."""
         plain = plain_map(inputs)
         self._loaded[reference] = UnconfiguredProvider() if has_unknown(plain) else self._kubernetes(settings_of(plain))
 
     def of(self, resource: Resource, explicit: Resource | None) -> LocalProvider:
-        """Return the provider of a resource: the explicit one, or the default one of its package."""
+        """Return the provider of a resource: the explicit one, or the default of its package."""
         if explicit is not None:
             if resource.provider not in self._loaded:
                 self.configure(resource.provider, explicit.inputs)
@@ -93,7 +93,7 @@ class Providers:
         return KubernetesProvider(settings, self._target.environment, self._identity, self._progress)
 
     def warm_up(self, resources: list[Resource]) -> None:
-        """Begin to start the server of dynamic resources in the state."""
+        """Start the server for the state's dynamic resources ahead of its use."""
         dynamic = [r for r in resources if r.type.startswith("pulumi-python:")]
         if dynamic and isinstance(provider := self.of(dynamic[0], None), DynamicProvider):
             known = {str(serialized.value): None for r in dynamic if (serialized := r.inputs.get("__provider"))}

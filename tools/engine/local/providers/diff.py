@@ -1,4 +1,4 @@
-"""Comparison of objects as pulumi-kubernetes does it: old inputs with new ones, path by path."""
+"""Comparison of old and new inputs of objects, path by path, as pulumi-kubernetes does it."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ _QUANTITIES = {"requests", "limits", "capacity", "hard", "overhead"}
 """Names of maps whose values are quantities."""
 _QUANTITY = {"sizeLimit", "divisor"}
 _MAPS = {"annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "parameters", *_QUANTITIES}
-"""Names of maps that mean the same if they are empty as if they are missing."""
+"""Names of maps that mean the same if they are empty or missing."""
 _SUFFIXES = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(10**3),
     "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
@@ -33,7 +33,7 @@ _MISSING = object()
 
 
 def normal(obj: Mapping[str, object]) -> dict[str, object]:
-    """Return the normal form of an object: equal for objects of the same meaning.
+    """Return the normal form of an object, which is the same for objects of the same meaning.
 
     Empty values are left out, quantities are numbers, a Secret's `stringData` is in its `data`.
     """
@@ -70,7 +70,7 @@ def _clean(value: object, *, quantities: bool = False) -> object:
 
 
 def _quantity(value: object) -> object:
-    """Return the number of a quantity such as 500m or 2Gi; anything else as it is."""
+    """Return the number of a quantity such as 500m or 2Gi; other values unchanged."""
     if isinstance(value, Mapping | list | bool) or value is UNKNOWN:
         return _clean(value)
     text = str(value)
@@ -83,7 +83,7 @@ def _quantity(value: object) -> object:
 
 
 def compare(old: Mapping[str, object], new: Mapping[str, object], forced: list[Path]) -> dict[str, api.PropertyDiff]:
-    """Return the paths at which objects differ, each with its kind of change: update or replacement."""
+    """Return the paths at which objects differ, with the kind of change: update or replacement."""
     return {
         property_paths.text(path): api.PropertyDiff(kind, input_diff=kind.name.startswith("DELETE"))
         for path, kind in _changes((), old, new, forced)
@@ -132,7 +132,7 @@ def prune(live: object, shape: object, *, quantities: bool = False) -> object:
 
 
 def decoded(data: object, names: object) -> dict[str, object]:
-    """Return the values of a Secret's `data` as the text that `stringData` had, for the given names."""
+    """Return the values of a Secret's `data` for the given names, decoded to the text of `stringData`."""
     texts: dict[str, object] = {}
     for name in names if isinstance(names, Mapping) else ():
         value = data.get(name) if isinstance(data, Mapping) else None

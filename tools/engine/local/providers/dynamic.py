@@ -12,7 +12,7 @@ from tools.engine.values import to_struct
 
 
 class DynamicProvider(ServedProvider):
-    """Starts the server with the providers that it will load, as the SDK serializes them."""
+    """Starts the server, and loads the providers that the SDK has serialized."""
 
     async def launch(self, known: Iterable[str]) -> Process:
         """Start the server."""

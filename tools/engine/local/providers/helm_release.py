@@ -1,4 +1,4 @@
-"""Releases of helm charts: made, compared, upgraded and removed as pulumi-kubernetes does, by the binary of helm."""
+"""Helm releases: created, compared, upgraded and removed by the helm binary, as pulumi-kubernetes does."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -94,7 +94,7 @@ class HelmReleaseProvider(LocalProvider):
         return api.CreateResponse(_id(inputs), _checkpoint(request.properties, inputs, await self._there(inputs)))
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:
-        """Find the release of a cut-off create: ours if it has our label."""
+        """Return the release of an interrupted create, if it has this resource's label."""
         inputs = plain_map(request.properties)
         stored = await self._stored(inputs)
         if stored is None or stored.owner != self._owner(request.urn):
@@ -102,7 +102,7 @@ class HelmReleaseProvider(LocalProvider):
         return api.CreateResponse(_id(inputs), _checkpoint(request.properties, inputs, stored))
 
     async def resume(self, properties: Properties) -> None:
-        """Record that an operation has failed which was killed: helm takes it for one under way, and refuses others."""
+        """Record that a killed operation has failed, as helm would take it for a running one, and refuse others."""
         stored = await self._stored(plain_map(properties))
         if stored is not None and stored.pending:
             await release_store.mark_failed(self._kubernetes.cluster, stored)
@@ -178,18 +178,18 @@ def _foreseen(inputs: Properties) -> Properties:
 
 
 def _checkpoint(properties: Properties, inputs: PlainMap, stored: StoredRelease) -> Properties:
-    """Return the outputs, with the inputs that made them as a secret, as pulumi-kubernetes has it."""
+    """Return the outputs, with the inputs that made them as a secret, as in pulumi-kubernetes."""
     found = mark_secrets(properties_of(release_store.outputs(inputs, stored)), properties)
     return {**found, objects.INPUTS: _sealed(properties)}
 
 
 def _sealed(inputs: Properties) -> PropertyValue:
-    """Return inputs as one secret, without marks inside: a state has no secret in a secret."""
+    """Return inputs as one secret, without marks inside, as a state has no nested secrets."""
     return PropertyValue(properties_of(plain_map(inputs))).with_secret(True)
 
 
 async def _failed(properties: Properties, stored: StoredRelease, error: HelmError, report: WaitReport) -> InitError:
-    """Return the failure of a release that exists."""
+    """Return the error for an existing release that has failed."""
     inputs = plain_map(properties)
     title = f"helm release {_id(inputs)}, revision {stored.revision}, has status {stored.status}: {error}"
     lines = _redacted(properties, [title, *await report.problems()])

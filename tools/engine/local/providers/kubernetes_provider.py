@@ -16,7 +16,7 @@ from tools.engine.local.providers.local_provider import InitError, LocalProvider
 from tools.engine.values import Properties, has_unknown, properties_of
 
 _CREATE_RETRIES_SECONDS = (1, 2, 4, 8, 16)
-"""Pauses before another try to create an object without a namespace or a definition yet."""
+"""Pauses before retries to create an object whose namespace or definition does not exist yet."""
 _TAKE_OVER_TRIES = 5
 _REPLACING = {
     api.PropertyDiffKind.ADD_REPLACE,
@@ -33,7 +33,7 @@ class KubernetesProvider(LocalProvider):
     def __init__(
         self, options: KubernetesSettings, environment: Mapping[str, str], identity: str, progress: Progress
     ) -> None:
-        """Prepare; the first use connects to the cluster.
+        """Create the provider; the first use connects to the cluster.
 
         Args:
             options: Inputs of the provider.
@@ -151,7 +151,7 @@ class KubernetesProvider(LocalProvider):
         return await self.cluster.request("POST", path, wanted, query=query)
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:
-        """Find the object of a cut-off create: ours if our own field manager made it."""
+        """Return the object of an interrupted create, if this resource's field manager made it."""
         wanted = objects.to_object(request.properties)
         live = await self._get(wanted)
         if live is None or not ownership.made_by(live, self._manager(wanted, request.urn)):
@@ -206,7 +206,7 @@ class KubernetesProvider(LocalProvider):
             raise
 
     async def _take_over(self, wanted: Object, before: Object, path: str, manager: str) -> Object:
-        """Have apply manage the fields that create has set. Controllers may change the object at the same time."""
+        """Make apply manage the fields that create has set. Controllers may change the object at the same time."""
         for tries_left in reversed(range(_TAKE_OVER_TRIES)):
             patch = ownership.adoption_patch(before, manager)
             try:
@@ -282,7 +282,7 @@ class KubernetesProvider(LocalProvider):
         )
 
     def _manager(self, wanted: Object, urn: str) -> str:
-        """Return the field manager of a resource: known before the create, so that a run after a kill finds it."""
+        """Return the field manager of a resource, known before the create, so that a run after a kill finds it."""
         own = hashlib.sha256(f"{self._identity} {urn}".encode()).hexdigest()[:8]
         return objects.annotation(wanted, objects.FIELD_MANAGER) or f"{ownership.LOCAL_MANAGER}{own}"
 

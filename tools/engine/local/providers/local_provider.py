@@ -1,4 +1,4 @@
-"""Base of the local engine's providers: the SDK's public provider interface, and an error of half-made resources."""
+"""Base of the local engine's providers: the SDK's provider interface, and an error for half-made resources."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,11 +14,11 @@ def type_of(urn: str) -> str:
 
 
 Progress = Callable[[str, str], None]
-"""Prints a line under the resource of a URN."""
+"""Function that prints a line below the resource of a URN."""
 
 
 class InitError(UserError):
-    """Failure of an existing resource to become ready. The next `up` resumes the wait."""
+    """An existing resource did not become ready. The next `up` resumes the wait."""
 
     def __init__(
         self, resource_id: str, outputs: Properties, reasons: Sequence[str], inputs: Properties | None = None
@@ -40,7 +40,7 @@ class LocalProvider(api.Provider):
     previews = False
 
     async def adopt(self, request: api.CreateRequest) -> api.CreateResponse | None:  # noqa: ARG002 - for others
-        """Return the resource of a cut-off create.
+        """Return the resource of an interrupted create.
 
         The answer is that of create, or None if no resource can be found.
         """
@@ -54,7 +54,7 @@ class LocalProvider(api.Provider):
 
 
 class UnconfiguredProvider(LocalProvider):
-    """Stand-in, in a preview, for a provider whose configuration is unknown."""
+    """Replacement, in a preview, for a provider whose configuration is unknown."""
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Return the inputs unchanged."""

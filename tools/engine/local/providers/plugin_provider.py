@@ -26,7 +26,7 @@ class _Lines(engine_pb2_grpc.EngineServicer):
         self._progress = progress
 
     async def Log(self, request: engine_pb2.LogRequest, context: Context) -> empty_pb2.Empty:
-        """Print each line under its resource."""
+        """Print every line below its resource."""
         if request.severity != engine_pb2.DEBUG:
             for line in request.message.splitlines():
                 self._progress(request.urn, line)
@@ -45,7 +45,7 @@ class PluginProvider(ServedProvider):
         self._log: grpc.aio.Server | None = None
 
     async def launch(self, known: Iterable[str]) -> Process:
-        """Start the plugin, and the service by which it shows lines."""
+        """Start the plugin, and the service through which it shows lines."""
         self._log = grpc.aio.server()
         engine_pb2_grpc.add_EngineServicer_to_server(_Lines(self._progress), self._log)
         address = f"127.0.0.1:{self._log.add_insecure_port('127.0.0.1:0')}"

@@ -1,7 +1,7 @@
 """pulumi-random's passwords, strings, bytes, ids and UUIDs, from the operating system's generator.
 
-Tests compare its answers with recorded ones of pulumi-random. Three things differ here: a refusal has words of its own,
-a password has no `bcryptHash`, and an id of 0 bytes is refused.
+Tests compare its answers with recorded ones of pulumi-random. Three things differ: error messages, passwords have no
+`bcryptHash`, and an id of 0 bytes is refused.
 """
 
 import base64
@@ -60,12 +60,12 @@ _KINDS = {
 
 
 class RandomProvider(LocalProvider):
-    """Generates values once; a changed input, `keepers` among them, makes a new one."""
+    """Generates values once. A changed input, such as `keepers`, generates a new one."""
 
     previews = True
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Refuse unknown types, and inputs from which nothing can be generated."""
+        """Refuse unknown types, and inputs from which no value can be generated."""
         token = type_of(request.urn)
         if token not in _KINDS:
             reason = f"type {token} is not supported by the local engine, only {', '.join(sorted(_KINDS))}"
@@ -75,7 +75,7 @@ class RandomProvider(LocalProvider):
         return api.CheckResponse(request.new_inputs, [api.CheckFailure(*problem)] if problem else [])
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """Replace at any change, but for an empty `overrideSpecial` that is left out."""
+        """Replace after any change, except an empty `overrideSpecial` that is removed."""
         kind = _KINDS[type_of(request.urn)]
         old, new = _inputs(kind, request.old_state), _inputs(kind, request.new_inputs)
         changed = sorted(key for key in kind.inputs if old.get(key) != new.get(key))
@@ -102,7 +102,7 @@ class RandomProvider(LocalProvider):
         return api.UpdateResponse(properties=_outputs(_inputs(kind, request.news), {}, request.news) | kept)
 
     async def delete(self, request: api.DeleteRequest) -> None:
-        """Do nothing: the value exists in the state alone."""
+        """Do nothing: the value only exists in the state."""
 
 
 def _inputs(kind: _Kind, given: Properties) -> PlainMap:
@@ -113,7 +113,7 @@ def _inputs(kind: _Kind, given: Properties) -> PlainMap:
 
 
 def _typed(value: Plain, wanted: type) -> Plain:
-    """Return a text for a number or a truth where a text is wanted, and a number for its text."""
+    """Return text for a number or a boolean if text is expected, and a number for its text."""
     if wanted is dict and isinstance(value, dict):
         return {key: _typed(item, str) for key, item in value.items()}
     if wanted is str and isinstance(value, int | float):
@@ -122,7 +122,7 @@ def _typed(value: Plain, wanted: type) -> Plain:
 
 
 def _problem(kind: _Kind, properties: Properties) -> tuple[str, str] | None:
-    """Return the input from which nothing can be generated, and the reason."""
+    """Return the input from which no value can be generated, and the reason."""
     given = _inputs(kind, properties)
     for key, wanted in kind.inputs.items():
         value = given.get(key, UNKNOWN)

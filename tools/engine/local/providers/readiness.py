@@ -1,4 +1,4 @@
-"""Readiness of objects: the rules by which pulumi-kubernetes waits, without the waiting.
+"""Readiness rules of pulumi-kubernetes for objects, without the waiting.
 
 A rule takes an object and related ones, and returns its readiness, with a message if something is missing.
 """
@@ -15,7 +15,7 @@ SERVICE_SETTLE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Readiness:
-    """Readiness of an object; if not ready, what is missing, and `failed` if that is final."""
+    """Readiness of an object: if not ready, what is missing, and `failed` if that is final."""
 
     ready: bool
     message: str = ""
@@ -24,7 +24,7 @@ class Readiness:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleInput:
-    """Input of a rule besides the object.
+    """Input of a rule, in addition to the object.
 
     Attributes:
         before: Object before the update; None after a create.
@@ -53,7 +53,7 @@ def _observed(obj: Object) -> bool:
 
 
 def stateful_set(obj: Object, _: RuleInput) -> Readiness:
-    """Require all replicas ready and of one revision; with OnDelete, the revision counts after a create alone."""
+    """Require all replicas to be ready and of one revision. With OnDelete, it only counts after a create."""
     if not _observed(obj):
         return Readiness(False, "waiting for the StatefulSet's controller")
     status = _get(obj, "status", default={})
@@ -103,7 +103,7 @@ def _owned(obj: Object, owner: Object) -> bool:
 
 
 def daemon_set(obj: Object, _: RuleInput) -> Readiness:
-    """Require an updated and available pod on every selected node, with OnDelete, too."""
+    """Require an updated and available pod on every selected node, even with OnDelete."""
     status = _get(obj, "status", default={})
     if not _observed(obj) or "desiredNumberScheduled" not in status:
         return Readiness(False, "waiting for the DaemonSet's controller")
@@ -129,7 +129,7 @@ def pod(obj: Object, _: RuleInput) -> Readiness:
 
 
 def job(obj: Object, _: RuleInput) -> Readiness:
-    """Require completion. A Job that has used up its retries or its time has failed finally."""
+    """Require completion. A Job that has used up its retries or its time has failed for good."""
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True" and failed.get("reason") in {"BackoffLimitExceeded", "DeadlineExceeded"}:
         return Readiness(False, f"{failed['reason']}: {failed.get('message', '')}", failed=True)

@@ -1,6 +1,6 @@
-"""Rules of pulumi-kubernetes for fields whose change replaces an object.
+"""pulumi-kubernetes' rules for fields whose change replaces an object.
 
-The Pulumi CLI follows them; the API server does not always refuse the same.
+The Pulumi CLI follows them; the API server does not always refuse the same changes.
 """
 
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ def force_new(new: Fields, *, config_map_mutable: bool, secret_mutable: bool) ->
 
 
 def replaces(path: Path, value: object, forced: list[Path]) -> bool:
-    """Return whether a change at a path, to a value (None: removed), touches one of the forced paths."""
+    """Return True if a change at a path, to a value (None: removed), touches one of the forced paths."""
     return any(_touches(path, value, want) for want in forced)
 
 
@@ -97,7 +97,7 @@ def _has(value: object, rest: Path) -> bool:
 
 
 def keeps_its_name(before: Object, wanted: Object) -> bool:
-    """Return True where a replacement would have the object's name, so that the object must go first."""
+    """Return True if a replacement would have the object's name, so that the object must be deleted first."""
     old, new = before.get("metadata"), wanted.get("metadata")
     if not isinstance(old, dict) or not isinstance(new, dict) or objects.annotation(wanted, objects.AUTONAMED):
         return False

@@ -28,7 +28,7 @@ _LAST_LINES_SECONDS = 0.01  # for the last output to arrive, so that it is print
 
 
 class ServedProvider(LocalProvider):
-    """Starts the server at first use.
+    """Starts the server on first use.
 
     Attributes:
         takes_secrets: False if values are sent without marks of secrets, and answers get the marks back.
@@ -81,7 +81,7 @@ class ServedProvider(LocalProvider):
         return stub
 
     def _show(self, line: str) -> None:
-        """Print a line of the server under its resource; with several at work, under none."""
+        """Print a line of the server below its resource, or below none if several are active."""
         busy = set(self._busy)
         self._progress(busy.pop() if len(busy) == 1 else "", line)
 
@@ -113,7 +113,7 @@ class ServedProvider(LocalProvider):
         return api.CheckResponse(mark_secrets(from_struct(answer.inputs), request.new_inputs), failures)
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
-        """Let the provider compare. `changes` is None if it leaves the answer to the engine."""
+        """Let the provider compare. `changes` is None if the engine should decide."""
         message = provider_pb2.DiffRequest(
             id=request.resource_id, urn=request.urn, olds=self._struct(request.old_state),
             news=self._struct(request.new_inputs), ignoreChanges=request.ignore_changes,

@@ -1,4 +1,4 @@
-"""Waits for the readiness or the end of objects: prints what is missing, and gives up in time."""
+"""Waits until objects are ready or deleted: prints what is missing, and stops after a time limit."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 class AwaitError(UserError):
-    """Failure of an object to become ready; `live` is its last state."""
+    """An object did not become ready. `live` is its last state."""
 
     def __init__(self, message: str, live: Object) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ async def until_ready(
 
 
 async def check_now(cluster: ApiConnection, live: Object) -> Readiness:
-    """Return the readiness of an object at this moment, without waiting for it to settle."""
+    """Return the current readiness of an object, without waiting for it to settle."""
     rule = readiness.RULES.get((live["apiVersion"], live["kind"]))
     if rule is None or live["kind"] in {"PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Secret"}:
         return Readiness(True)  # pulumi-kubernetes awaits these only when it makes them
@@ -130,7 +130,7 @@ def labels(spec: Mapping[str, Any]) -> str:
 
 
 class _Reporter:
-    """Prints what is missing, with the problems of pods: after a while, on a change, and at intervals."""
+    """Prints what is missing, with the problems of pods: after a delay, on a change, and at intervals."""
 
     def __init__(self, cluster: ApiConnection, say: Say) -> None:
         self._cluster = cluster
@@ -150,7 +150,7 @@ class _Reporter:
 
 
 async def pod_problems(cluster: ApiConnection, live: Object) -> list[str]:
-    """Return a line for each unready pod of a workload, with the message of kubelet or scheduler."""
+    """Return a line for every unready pod of a workload, with the kubelet's or scheduler's message."""
     spec = live.get("spec") or {}
     if live["kind"] not in {"StatefulSet", "Deployment", "DaemonSet", "Job", "Pod"}:
         return []
@@ -196,7 +196,7 @@ async def _warning(cluster: ApiConnection, pod: Object) -> str:
 
 
 async def until_gone(cluster: ApiConnection, live: Object, timeout_seconds: float, say: Say) -> None:
-    """Wait for the end of an object under deletion.
+    """Wait until an object is deleted.
 
     Raises:
         UserError: The object still exists; the message names what holds it.
