@@ -18,19 +18,19 @@ _MAKING = {
 """Command that makes the file for a Secret's key."""
 
 _ACTS = {
-    "InstalledParts": "checks versions and settings of the platform's parts that somebody else installed",
-    "Prerequisites": "checks that the objects exist to which the stack refers",
+    "InstalledParts": "checks versions and settings of the platform's parts that were installed separately",
+    "Prerequisites": "checks that the objects that the stack refers to exist",
     "NodeDrain": "drains the nodes that a smaller `replicas` takes away, and waits for their jobs",
     "DrainGate": "drains all nodes before a node set or the cluster is deleted",
     "RemovedNodeSets": "drains node sets that left the stack, before slurm.conf loses them",
     "NodesReady": "waits for new nodes, recreates those with changed pods, and removes records of those that left",
     "PodsReady": "waits for slurmctld, sshd, slurmdbd and its database, and reports why they are not ready",
     "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start",
-    "ImagesPublished": "waits until the images of `containers.images` are there for everybody",
+    "ImagesPublished": "waits until the images of `containers.images` are in the shared store",
     "Associations": "adds the cluster, its accounts and its users to the accounting database",
     "DatabaseAccount": "changes the password of slurmdbd's account, before and after slurmdbd changes to it",
-    "SlurmVersion": "dumps the accounting database before an upgrade of Slurm, and refuses the way back",
-    "KeysInUse": "brings a new munge key or host key into use in all pods at once, while jobs run",
+    "SlurmVersion": "dumps the accounting database before an upgrade of Slurm, and refuses a downgrade",
+    "KeysInUse": "makes all pods use a new munge key or host key at once, while jobs run",
     "ActiveTree": "switches the jail to a new tree, and removes old ones",
 }
 """Resources that act on the live cluster."""
@@ -105,7 +105,7 @@ class ManifestsPage:
                 *self._references(),
                 "## Limits\n",
                 _LIMITS + (_OPEN_API if self._api_is_open() else ""),
-                "## What `pulumi up` does besides\n",
+                "## What else `pulumi up` does\n",
                 "| resource | what it does |",
                 "|---|---|",
                 *(f"| {name} | {act} |" for name, act in self._acts()),
@@ -166,7 +166,7 @@ class ManifestsPage:
             elif resource.type == _RELEASE:
                 acts[f"{resource.type} {resource.name}"] = _release(resource.inputs)
             elif "soperator-pulumi:" not in resource.type and "random:" not in resource.type:
-                acts[f"{resource.type} {resource.name}"] = "not rendered: it is no object of Kubernetes"
+                acts[f"{resource.type} {resource.name}"] = "not rendered: it is not a Kubernetes object"
         return sorted(acts.items())
 
 

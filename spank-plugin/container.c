@@ -149,7 +149,7 @@ int container_take(struct container *container, const struct container_word *wor
         return take_mounts(container, argument, failure);
     case CONTAINER_WORKDIR:
         if (argument && argument[0] != '\0' && argument[0] != '/')
-            return REFUSED("--container-workdir=%.200s is no absolute path", argument);
+            return REFUSED("--container-workdir=%.200s is not an absolute path", argument);
         return take_text(container->workdir, sizeof(container->workdir), word->name, argument, failure);
     case CONTAINER_ENV:
         return take_text(container->names, sizeof(container->names), word->name, argument, failure);

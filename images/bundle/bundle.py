@@ -107,7 +107,7 @@ class Bundle:
         """
         sources = [*programs, *libraries]
         if missing := [str(path) for path in (*sources, *(m.source for m in self.modules)) if not path.exists()]:
-            raise BundleError(f"{', '.join(missing)} is to be in the bundle and is not installed.")
+            raise BundleError(f"{', '.join(missing)} must be in the bundle, but is not installed.")
         for folder in (self.prefix / "bin", self._lib):
             folder.mkdir(parents=True, exist_ok=True)
         for program in programs:
@@ -186,7 +186,7 @@ def _run(*command: str, **environment: str) -> str:
 
 
 def main() -> int:
-    """Make one bundle."""
+    """Run the command line, and make one bundle."""
     parser = argparse.ArgumentParser(prog="bundle", description="Make programs run in any root filesystem.")
     parser.add_argument("--prefix", type=Path, required=True)
     parser.add_argument("--program", type=Path, action="append", required=True)

@@ -24,7 +24,7 @@ _IN_USE = {True: "in use", False: "not in use", None: "use unknown"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="list the images for everybody, and what users' own stores hold")
+    listing = commands.add_parser("list", help="list the shared images, and what users' own stores hold")
     add_cluster(listing)
     add_json(listing)
 
@@ -50,7 +50,7 @@ def show(kube: Kube, namespace: str, *, as_json: bool) -> int:
 
 def text(found: Mapping[str, Any], now: float) -> Iterator[str]:
     """Yield the lines of the screen."""
-    yield "IMAGES FOR EVERYBODY" if found["published"] else "There are no images for everybody (containers.images)."
+    yield "SHARED IMAGES" if found["published"] else "There are no shared images (containers.images)."
     for image in found["published"]:
         names = ", ".join(image["names"]) or f"{image['digest'][:19]} (removed from the list)"
         days = (now - image["filled_at"]) / _DAY

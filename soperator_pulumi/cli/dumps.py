@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_json(commands.add_parser("list", parents=[where], help="list the dumps, the oldest first"))
     commands.add_parser("make", parents=[where], help="dump now, in addition to the schedule")
-    restore = commands.add_parser("restore", parents=[where], help="put a dump in the place of the live database")
+    restore = commands.add_parser("restore", parents=[where], help="replace the live database with a dump")
     restore.add_argument("dump", metavar="DUMP", help="name of the dump, as `list` prints it")
     commands.add_parser("forget", parents=[where], help="remove the database that a restore has replaced")
 

@@ -25,11 +25,11 @@ class Options:
     seconds: float = PROBE_SECONDS
     """Time for the pods."""
     stack_outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Outputs of other stacks by stack and name, in place of `from_stack` in the descriptions."""
+    """Outputs of other stacks by stack and name. They replace `from_stack` in the descriptions."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Outputs of other stacks by stack and name. They replace `from_stack` in the descriptions."""
+    """Add the options that all preflight commands share."""
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--read-only", action="store_true", help="start no pod, and create nothing")
     lists: dict[str, tuple[Collection[str], str]] = {
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add the option for values of other stacks, which are not read here."""
+    """Add the option for outputs of other stacks, which this command does not read itself."""
     parser.add_argument(
         "--stack-output",
         metavar="STACK:NAME=VALUE",
@@ -64,7 +64,7 @@ def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """Add the option for outputs of other stacks, which this command does not read itself."""
+    """Return the options of a command line."""
     probes = () if given.read_only else tuple(probe for probe in PROBES if probe not in given.skip)
     return Options(given.json, probes, tuple(given.accept), given.timeout, stack_outputs_in(given))
 

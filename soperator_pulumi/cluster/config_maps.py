@@ -82,7 +82,7 @@ def _config_files(
     if sum(sizes.values()) > CONFIG_MAP_BYTES:
         largest = max(sizes, key=sizes.__getitem__)
         text = (
-            f"its files have {sum(sizes.values())} bytes, but Kubernetes takes {CONFIG_MAP_BYTES} in one ConfigMap. "
+            f"its files have {sum(sizes.values())} bytes, but Kubernetes accepts {CONFIG_MAP_BYTES} in one ConfigMap. "
             f"The largest is {largest} with {sizes[largest]}. Shorten what the spec puts there, or use fewer entries."
         )
         raise refusal(name, Problem(f"ConfigMap {config_map}", text))

@@ -91,7 +91,7 @@ class Controller(pulumi.ComponentResource):
 
 def _role(parts: Parts) -> Role:
     spec = parts.spec
-    # A directory of the volume, as the root of many volumes is open to everybody, or to root alone.
+    # A directory of the volume, as the root of many volumes is open to all users, or to root only.
     state = mounts.claim("state", parts.state.name, layout.STATE_DIR, _STATE_IN_VOLUME)
     run = mounts.memory("run", layout.RUN_DIR, "1Mi")
     places = [*_mounts(), run, state]

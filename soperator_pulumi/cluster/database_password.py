@@ -90,7 +90,7 @@ def _password(given: DatabasePassword, data: Mapping[str, str]) -> str:
         password = base64.b64decode(data[given.key]).decode().removesuffix("\n")
         quoted_password(password)
     except UnicodeDecodeError:
-        problem = Problem(given.key, "is no UTF-8 text. Give the database's user another password.")
+        problem = Problem(given.key, "is not UTF-8 text. Give the database's user another password.")
     except ValueError as error:
         problem = Problem(
             given.key, f"{error}: slurmdbd.conf cannot hold it. Give the database's user another password."

@@ -35,7 +35,7 @@ class ImagesPublishedProvider(LiveProvider):
         """Compare the Jobs, and show which images are added and removed."""
         former, wanted = olds.get("images") or [], news.get("images") or []
         if not has_unknown({"images": wanted}):
-            show_once(id_, [f"images: adds {image} for everybody" for image in wanted if image not in former])
+            show_once(id_, [f"images: adds {image}" for image in wanted if image not in former])
             goes = [image for image in former if image not in wanted]
             show_once(id_, [f"images: removes {image}, unless a task runs in it" for image in goes])
         return DiffResult(changes=has_unknown(news) or _filled(olds) != _filled(news))

@@ -37,7 +37,7 @@ _SETTINGS = {"respectSchemaVersion": True}
 
 _PART = "A part of SlurmCluster, not for programs: it acts on the live cluster."
 
-_PROVIDER = "Credentials for the clusters of a program, and newer ones than a state has."
+_PROVIDER = "Credentials for a program's clusters. They replace older ones in a state."
 
 
 def schema() -> Json:

@@ -211,7 +211,7 @@ def _bad_state(urn: str, error: ValidationError) -> str:
     """Return a message about recorded properties that this version cannot read, without their values."""
     problems = [f"\n  {_path(item['loc'])}: {item['msg']}." for item in error.errors(include_url=False)]
     return (
-        f"{_name(urn)}: the state has properties that this version of the plugin does not take:{''.join(problems)}\n"
+        f"{_name(urn)}: the state has properties that this version of the plugin does not accept:{''.join(problems)}\n"
         "Run with the version that has written the state, or correct it: pulumi stack export, pulumi stack import."
     )
 

@@ -12,7 +12,7 @@ from soperator_pulumi.policy.view import ResourceView
 
 _API = "rbac.authorization.k8s.io"
 _ANY = "*"
-_UNHEARD_OF = "a group or a kind that nobody thought of"
+_UNHEARD_OF = "a group or a kind that only a wildcard covers"
 """Group and kind that only a wildcard covers."""
 
 

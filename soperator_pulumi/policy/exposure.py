@@ -39,7 +39,7 @@ INTERNAL_BALANCER = {
 """Annotations that keep a load balancer inside a cloud's network, with their values:
 https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer."""
 
-_ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that nobody thought of"}
+_ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that only an empty selector covers"}
 """Labels of a namespace that only a selector of all namespaces selects."""
 
 _COPYING = ("jail-populate", "container-images")

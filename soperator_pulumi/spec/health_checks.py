@@ -231,7 +231,7 @@ DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_QUERY: CheckDefaults(
         Needs.NVIDIA, _DRAIN, "NVIDIA: a lost GPU makes nvidia-smi fail or hang", allowed="an answer"
     ),
-    HealthCheck.GPU_WARNINGS: CheckDefaults(Needs.NVIDIA, _LOG, "NVIDIA: a corrupted infoROM is a matter of support"),
+    HealthCheck.GPU_WARNINGS: CheckDefaults(Needs.NVIDIA, _LOG, "NVIDIA: a corrupted infoROM is a case for support"),
     HealthCheck.GPU_PERSISTENCE: CheckDefaults(
         Needs.NVIDIA, _LOG, "NVIDIA: Driver Persistence; Azure NHC check_gpu_persistence", every_minutes=5
     ),

@@ -172,5 +172,5 @@ def _registry_problems(spec: ContainersSpec) -> Iterator[Problem]:
             )
         if known(registry.insecure, registry.authority) and registry.insecure and registry.authority:
             yield Problem(
-                f"{path}.insecure", "got true, with an authority for a certificate that is not looked at. Remove one."
+                f"{path}.insecure", "got true, with an authority for a certificate that is not verified. Remove one."
             )

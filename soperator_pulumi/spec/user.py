@@ -128,7 +128,7 @@ def _size_problems(users: tuple[UserSpec, ...]) -> Iterator[Problem]:
     if size > CONFIG_MAP_BYTES:
         yield Problem(
             "users",
-            f"{len(lines)} ssh_keys with {size} bytes, but Kubernetes takes {CONFIG_MAP_BYTES} in one ConfigMap. Use "
+            f"{len(lines)} ssh_keys with {size} bytes, but Kubernetes accepts {CONFIG_MAP_BYTES} in one ConfigMap. Use "
             "keys of type ed25519, of 100 bytes, or leave keys to ~/.ssh/authorized_keys of the homes.",
         )
 

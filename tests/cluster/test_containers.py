@@ -319,7 +319,7 @@ def test_a_saved_container_is_an_image_with_what_the_task_has_changed(slurm: Slu
 
 
 def test_a_container_that_cannot_be_saved_is_not_started(slurm: Slurm, image: str) -> None:
-    assert "is no folder that you can write to" in refused(slurm, "--container-save=/home/bob/it.sqsh")
+    assert "is not a folder that you can write to" in refused(slurm, "--container-save=/home/bob/it.sqsh")
     assert "is a folder" in refused(slurm, "--container-save=/home/alice")
 
 

@@ -260,7 +260,7 @@ def test_the_pod_of_a_node_has_an_event_of_its_drain_and_one_of_the_end(slurm: S
         (
             "Normal",
             "SlurmHealthUndrain",
-            f"The health check gpu_count drains the node no longer. Its reason was: {reason}",
+            f"The health check gpu_count no longer drains the node. Its reason was: {reason}",
         ),
     ]
     assert scraped(slurm)['slurm_exporter_events_total{outcome="failed"}'] == 0
@@ -357,7 +357,7 @@ def test_prometheus_has_data_for_every_panel_about_slurm(slurm: Slurm, tmp_path:
     finally:
         slurm.ssh(f"scancel {' '.join(map(str, jobs))}")
     # The cluster has no long checks, and no images of containers.
-    assert empty - {"Last long checks", "Images for everybody"} == WITHOUT_DRAINS
+    assert empty - {"Last long checks", "Shared images"} == WITHOUT_DRAINS
 
 
 def test_a_drain_of_an_admin_stays_whatever_the_checks_find(slurm: Slurm, gpus: MadeGpus) -> None:

@@ -1,4 +1,4 @@
-"""Images for everybody: the Job that fills their store, starts from it, and what users cannot do to it."""
+"""Shared images: the Job that fills their store, starts from it, and what users cannot do to it."""
 
 import base64
 import copy
@@ -84,7 +84,7 @@ def publishing(
     image: ServedImage,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Slurm]:
-    """A cluster that got its image for everybody after it was made."""
+    """A cluster that got its shared image after it was made."""
     host = image.name.partition("/")[0]
     cluster = a_cluster(
         name=unique("images"),
@@ -111,7 +111,7 @@ def publishing(
         check = {"image": image.name, "schedule": NEVER, "every": "1s", "limit": 1}
         slurm.cluster["health"]["long_checks"]["tcp_bandwidth"] = check
         slurm.up()
-        assert worker_uids(slurm) == before, "an image for everybody has recreated workers"
+        assert worker_uids(slurm) == before, "an shared image has recreated workers"
         yield slurm
     finally:
         slurm.destroy()

@@ -32,20 +32,19 @@ _REFERENCE = re.compile(r"\S+/\S+:\S+")
 
 
 class Buildah:
-    """Choose a storage driver that works.
+    """Commands of buildah.
 
     Attributes:
         driver: Driver of the storage: `overlay`, or `vfs` where overlay does not work.
     """
 
     def __init__(self, program: Tool, storage: Path, runner: Callable[[Mapping[str, str]], Runner]) -> None:
-        """Choose a driver that works.
+        """Choose a storage driver that works.
 
         Args:
             program: buildah, of the machine or unpacked.
             storage: Folder of the storage; made if missing.
             runner: Returns a runner of commands with additional environment variables.
-
         """
         self._program = program.path
         self._storage = storage

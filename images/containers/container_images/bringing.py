@@ -1,4 +1,4 @@
-"""Run the command line, and make one bundle."""
+"""Bringing of an image by skopeo, and unpacking by umoci, as an ordinary user."""
 
 import hashlib
 import json

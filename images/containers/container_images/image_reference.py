@@ -14,8 +14,8 @@ _IMAGE = re.compile(rf"(?P<name>{_NAME})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DI
 _USER = re.compile(r"(?P<user>[^@/#\s]+)@(?!sha256:)(?P<rest>.+)")
 
 FORMS = (
-    "Known are [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, and the path (with a '/' or './' in "
-    "front) of an OCI layout, of an archive of `docker save` or `podman save`, or of a file of squashfs."
+    "Allowed are [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, and the path (with a '/' or './' "
+    "in front) of an OCI layout, of an archive of `docker save` or `podman save`, or of a file of squashfs."
 )
 
 SQUASHFS = "squashfs:"
@@ -140,5 +140,5 @@ def _in_file(path: Path) -> ImageReference:
         return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}", version=version)
     if "manifest.json" in names and not path.is_dir():
         return ImageReference(f"docker-archive:{path}", version=version)
-    message = f"{path} is no image: it has no oci-layout and no manifest.json. {FORMS}"
+    message = f"{path} is not an image: it has no oci-layout and no manifest.json. {FORMS}"
     raise ImageError(message)

@@ -63,7 +63,7 @@ def _import(
     except PermissionError as error:  # the home is root's, as that of the long checks' user
         used = None if name else _published(text, settings, published)
         if used is None:
-            message = f"{error.filename}: {error.strerror}. Without a store there, only images for everybody start"
+            message = f"{error.filename}: {error.strerror}. Without a store there, only shared images start"
             raise ImageError(message) from error
         _leave_to_step(used[1])
         return used[0]

@@ -44,7 +44,7 @@ class NamedContainers:
 
         """
         if flag == "exec" and not self._store.is_named_in_use(name):
-            message = f"no task runs in a container {name}, and --container-name={name}:exec wants one."
+            message = f"no task runs in a container {name}, and --container-name={name}:exec needs one."
             raise ImageError(message)
         lock = self._store.use_named(name)
         folder = self._store.named_folder(name)
@@ -60,7 +60,7 @@ class NamedContainers:
                 )
                 raise ImageError(message)
             if image is not None:
-                self._say(f"starts the container {name} as it is: --container-image does not count")
+                self._say(f"starts the container {name} as it is: --container-image has no effect")
         return folder, lock
 
     def _copy(self, image: Path, new: Path, step: str) -> None:

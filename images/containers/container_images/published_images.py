@@ -1,4 +1,4 @@
-"""Images that the admin publishes for everybody, in a store that users read: whoever may run jobs may start them.
+"""Shared images: the admin publishes them in a store that users read, and everyone who may run jobs may start them.
 
 The store has the folders of a user's store (`image_store.py`), `names.json`, the digest of every published name, and
 `former.json`, the digests that these names had before and jobs may have begun with. All in it is root's, and jobs have

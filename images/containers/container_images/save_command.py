@@ -68,7 +68,7 @@ def _problem(folder: Path, target: Path) -> str | None:
         with _part(target):
             return None
     except OSError as error:
-        return f"{target.parent} is no folder that you can write to: {error.strerror}"
+        return f"{target.parent} is not a folder that you can write to: {error.strerror}"
 
 
 def _is_kept_by_another(target: Path) -> bool:
@@ -140,7 +140,9 @@ def _with_settings(folder: Path) -> list[str]:
         new = ["-p", "etc d 755 0 0"]
     else:
         if not stat.S_ISDIR(mode):
-            print("saves it without variables, working directory and entry point: /etc in it is no folder", flush=True)
+            print(
+                "saves it without variables, working directory and entry point: /etc in it is not a folder", flush=True
+            )
             return []
         new = []
     for name in ("environment", "rc"):

@@ -96,7 +96,7 @@ def test_an_image_does_not_count_for_a_container_that_is_there(containers: Conta
     containers.said.clear()
     containers.run(step="2.0")
 
-    assert containers.said == ["starts the container tools as it is: --container-image does not count"]
+    assert containers.said == ["starts the container tools as it is: --container-image has no effect"]
 
 
 def test_a_container_that_is_not_there_needs_an_image(containers: Containers) -> None:

@@ -1,4 +1,4 @@
-"""Images for everybody: filled by the real skopeo and umoci from a registry, and started without asking it."""
+"""Shared images: filled by the real skopeo and umoci from a registry, and started without asking it."""
 
 import errno
 import fcntl
@@ -112,7 +112,7 @@ def test_a_user_who_cannot_write_in_the_home_starts_published_images_alone(
         assert capsys.readouterr().out == f"image={only_image(tmp_path)}\n"
         assert start(tmp_path, variables, image.replace("image", "other")) == 1
         assert start(tmp_path, variables, image, "tools") == 1
-    said = "/home/soperator-health/.local: Permission denied. Without a store there, only images for everybody start\n"
+    said = "/home/soperator-health/.local: Permission denied. Without a store there, only shared images start\n"
     assert capsys.readouterr().out == said * 2
 
 

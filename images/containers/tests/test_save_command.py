@@ -188,7 +188,7 @@ def test_a_container_without_a_folder_for_settings_is_saved_without_them(
     code, said = saver.end()
 
     assert code == 0, said
-    assert "without variables, working directory and entry point: /etc in it is no folder" in said
+    assert "without variables, working directory and entry point: /etc in it is not a folder" in said
     assert (unpacked(folder / "it.sqsh") / "program").read_text() == "x"
 
 
@@ -226,8 +226,8 @@ def test_a_task_that_fails_before_its_program_starts_leaves_the_former_file(
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("missing/it.sqsh", "missing is no folder that you can write to: No such file or directory"),
-        ("image/environment/it.sqsh", "is no folder that you can write to: Not a directory"),
+        ("missing/it.sqsh", "missing is not a folder that you can write to: No such file or directory"),
+        ("image/environment/it.sqsh", "is not a folder that you can write to: Not a directory"),
         ("x" * 250, "File name too long"),
         ("image", "is a folder"),
     ],

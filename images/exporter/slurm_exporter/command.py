@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         "--long-checks", type=Path, metavar="FOLDER", help="serve results of the long checks, from their reports here"
     )
     parser.add_argument(
-        "--images", type=Path, metavar="FOLDER", help="serve sizes of the images for everybody, from their store here"
+        "--images", type=Path, metavar="FOLDER", help="serve sizes of the shared images, from their store here"
     )
     given = parser.parse_args(arguments)
     ended = threading.Event()

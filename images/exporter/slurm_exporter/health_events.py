@@ -43,7 +43,7 @@ class HealthEvent:
     def manifest(self, namespace: str, now: str) -> dict[str, Any]:
         """Return the object, of core/v1, with the time `now`, as RFC 3339 has it."""
         drain = self.drain
-        ended = f"The health check {drain.check} drains the node no longer. Its reason was: {drain.reason}"
+        ended = f"The health check {drain.check} no longer drains the node. Its reason was: {drain.reason}"
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -96,11 +96,11 @@ METRICS: dict[str, Metric] = {
         ("node", "source", "operation", "check", "reason"),
     ),
     "slurm_node_cpus": Metric("CPUs of the node.", ("node",)),
-    "slurm_node_cpus_alloc": Metric("CPUs of the node that jobs have.", ("node",)),
+    "slurm_node_cpus_alloc": Metric("CPUs of the node that are allocated to jobs.", ("node",)),
     "slurm_node_gpus": Metric("Whole GPUs of the node.", ("node",)),
-    "slurm_node_gpus_alloc": Metric("Whole GPUs of the node that jobs have.", ("node",)),
-    "slurm_node_memory_bytes": Metric("Memory of the node that jobs may have.", ("node",)),
-    "slurm_node_memory_alloc_bytes": Metric("Memory of the node that jobs have.", ("node",)),
+    "slurm_node_gpus_alloc": Metric("Whole GPUs of the node that are allocated to jobs.", ("node",)),
+    "slurm_node_memory_bytes": Metric("Memory of the node that jobs may use.", ("node",)),
+    "slurm_node_memory_alloc_bytes": Metric("Memory of the node that is allocated to jobs.", ("node",)),
     "slurm_node_memory_free_bytes": Metric("Free memory, as the node's kernel counts it.", ("node",)),
     "slurm_health_check_failed": Metric("1 if a failed health check drains the node.", ("node", "check")),
     "slurm_health_replace_machine": Metric(
@@ -122,21 +122,25 @@ METRICS: dict[str, Metric] = {
     ),
     "slurm_container_image_bytes": Metric("Bytes of an image of `containers.images`, unpacked.", ("image",)),
     "slurm_container_image_time_seconds": Metric("Time since 1970 at which that image was filled.", ("image",)),
-    "slurm_container_store_images": Metric("Images in the store for everybody, former ones of a tag included."),
-    "slurm_container_store_bytes": Metric("Bytes of all images in the store for everybody."),
+    "slurm_container_store_images": Metric("Images in the shared store, former ones of a tag included."),
+    "slurm_container_store_bytes": Metric("Bytes of all images in the shared store."),
     "slurm_partition_nodes": Metric("Nodes of the partition.", ("partition",)),
     "slurm_partition_cpus": Metric("CPUs of the partition's nodes.", ("partition",)),
     "slurm_partition_gpus": Metric("Whole GPUs of the partition's nodes.", ("partition",)),
-    "slurm_partition_nodes_cpus_alloc": Metric("CPUs of the partition's nodes that jobs have.", ("partition",)),
-    "slurm_partition_nodes_gpus_alloc": Metric("Whole GPUs of the partition's nodes that jobs have.", ("partition",)),
-    "slurm_jobs": Metric("Jobs that slurmctld knows, tasks of arrays one by one."),
+    "slurm_partition_nodes_cpus_alloc": Metric(
+        "CPUs of the partition's nodes that are allocated to jobs.", ("partition",)
+    ),
+    "slurm_partition_nodes_gpus_alloc": Metric(
+        "Whole GPUs of the partition's nodes that are allocated to jobs.", ("partition",)
+    ),
+    "slurm_jobs": Metric("Jobs that slurmctld knows, counting every task of an array."),
     **_jobs("slurm_jobs", "", (), JOB_STATES),
     **_jobs("slurm_user_jobs", " of the user", ("username",), _OF_WHOM),
     **_jobs("slurm_account_jobs", " of the account", ("account",), _OF_WHOM),
     **_jobs("slurm_partition_jobs", " of the partition", ("partition",), _OF_WHOM),
     "slurm_jobs_pending_by_reason": Metric("Jobs that wait, by Slurm's reason.", ("reason",)),
     "slurm_jobs_oldest_pending_submit_time_seconds": Metric(
-        "Time since 1970 at which the job was submitted that waits for longest and is not held.", ("partition",)
+        "Submission time, since 1970, of the job that has waited longest without being held.", ("partition",)
     ),
     "slurm_job_info": Metric(
         "1 for each job that has not ended.",
@@ -149,7 +153,7 @@ METRICS: dict[str, Metric] = {
     "slurm_job_submit_time_seconds": Metric("Time since 1970 at which a job was submitted.", ("job_id",)),
     "slurm_job_start_time_seconds": Metric("Time since 1970 at which a running job started.", ("job_id",)),
     "slurm_job_end_time_seconds": Metric("Time since 1970 at which a running job reaches its limit.", ("job_id",)),
-    "slurm_server_thread_cnt": Metric("Threads of slurmctld that serve requests; 256 are all."),
+    "slurm_server_thread_cnt": Metric("Threads of slurmctld that serve requests, of 256."),
     "slurm_agent_queue_size": Metric("Messages of slurmctld to nodes that wait."),
     "slurm_slurmdbd_queue_size": Metric("Messages of slurmctld to slurmdbd that wait: records that are late."),
     "slurm_schedule_cycle_last": Metric("Microseconds of the main scheduler's last cycle."),

@@ -135,7 +135,7 @@ def test_results_of_long_checks_are_those_of_the_reports_of_present_nodes(tmp_pa
     )
 
 
-def test_images_for_everybody_have_a_size_by_name_and_the_store_one_with_former_images(tmp_path: Path) -> None:
+def test_shared_images_have_a_size_by_name_and_the_store_one_with_former_images(tmp_path: Path) -> None:
     digests = {name: f"sha256:{name * 64}" for name in "abc"}
     for name, size in (("a", 1000), ("b", 20)):
         folder = tmp_path / "images" / f"{name * 64}.x86_64"

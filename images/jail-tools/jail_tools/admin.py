@@ -33,7 +33,7 @@ def make_links(root: Path, tree: Path) -> list[str]:
         RefusedError: there is no tree.
     """
     if not tree.is_dir():
-        raise RefusedError(f"{tree} is no directory: the tree is not mounted in this pod.")
+        raise RefusedError(f"{tree} is not a directory: the tree is not mounted in this pod.")
     made = []
     for name in sorted(resolve_beneath.names(tree)):
         link = root / name

@@ -56,7 +56,7 @@ def active_tree(jail: Path) -> Tree | None:
         return None
     name = tree_that(link)
     if name is None:
-        raise RefusedError(f"{link} is no symbolic link to trees/<tree>. Remove it, then run this again.")
+        raise RefusedError(f"{link} is not a symbolic link to trees/<tree>. Remove it, then run this again.")
     return layout.tree_of(jail, name)
 
 
@@ -158,7 +158,7 @@ def locked(jail: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """
     folder = jail / "meta"
     if not folder.is_dir():
-        raise TryAgainError(f"{jail} is no jail's claim yet: nothing was populated there.")
+        raise TryAgainError(f"{jail} is not a jail's claim yet: nothing has been populated there.")
     with files.opened(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
         deadline = time.monotonic() + wait_seconds
         while True:
@@ -168,7 +168,7 @@ def locked(jail: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise TryAgainError(
-                        f"another switch or collect was at work for all of {wait_seconds:.0f} s; run this again later."
+                        f"another switch or collect ran during all of {wait_seconds:.0f} s; run this again later."
                     ) from None
                 time.sleep(_POLL_SECONDS)
         yield

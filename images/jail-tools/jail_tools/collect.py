@@ -83,7 +83,7 @@ def _remove_abandoned(jail: Path) -> list[str]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            log(f"collect: the populate of tree {tree.name} was given up")
+            log(f"collect: the populate of tree {tree.name} was abandoned")
             tree.in_progress.rename(tree.removing)
             remove_tree(tree)
         found.append(tree.name)
@@ -134,5 +134,7 @@ def job_ids(where: str) -> set[str]:
     ids = set(text.split())
     for id_ in ids:
         if not id_.isdecimal():
-            raise RefusedError(f'--live-jobs: "{id_}" is no job id (digits alone, one a line). Nothing was removed.')
+            raise RefusedError(
+                f'--live-jobs: "{id_}" is not a job id (digits only, one per line). Nothing was removed.'
+            )
     return ids

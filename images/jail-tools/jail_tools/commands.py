@@ -164,14 +164,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--tarball", metavar="URL", default="", help="unpack a tarball (plain, gz, xz, bz2) instead")
     command.add_argument("--sha256", metavar="HEX", default="", help="the tarball's checksum")
     command.add_argument("--limit-mib-per-second", type=positive, help="write no faster (default: no limit)")
-    command.add_argument("--processes", type=int, help="copy with so many processes (default: the CPUs available)")
+    command.add_argument("--processes", type=int, help="copy with this many processes (default: the CPUs available)")
     add_accept(command)
 
     add_accept(add("probe", probe))
 
     command = add("verify", verify)
     command.add_argument("--tree", required=True, help="the tree's name, 12 hexadecimal digits")
-    command.add_argument("--processes", type=int, help="read with so many processes (default: the CPUs available)")
+    command.add_argument("--processes", type=int, help="read with this many processes (default: the CPUs available)")
 
     command = add("users", users)
     declared = "folder with the declared passwd, group and shadow"
@@ -181,7 +181,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     command = add("switch", switch)
     command.add_argument("--to", required=True, help="name of the tree to switch to, 12 hexadecimal digits")
-    changes = "what becomes of users' changes (default: refuse when there are any)"
+    changes = "treatment of users' changes (default: refuse if there are any)"
     command.add_argument("--changes", type=Policy, choices=list(Policy), default=Policy.REFUSE, help=changes)
 
     add("trees", trees)

@@ -63,11 +63,11 @@ def test_of_two_lines_of_one_name_the_first_counts_and_the_second_stays() -> Non
     [
         (("al ice", "x", "1000", "1000", "", "/home", "/bin/sh"), 'the name "al ice"'),
         (("-rf", "x", "1000", "1000", "", "/home", "/bin/sh"), 'the name "-rf"'),
-        (("alice", "x", "4294967295", "1000", "", "/home", "/bin/sh"), "4294967295 is no id"),
+        (("alice", "x", "4294967295", "1000", "", "/home", "/bin/sh"), "4294967295 is not an id"),
         (("alice", "x", "64031", "1000", "", "/home", "/bin/sh"), "64031 is the id of munge"),
-        (("alice", "x", "1000", "4294967295", "", "/home", "/bin/sh"), "4294967295 is no id"),
+        (("alice", "x", "1000", "4294967295", "", "/home", "/bin/sh"), "4294967295 is not an id"),
         (("alice", "x", "1000", "0", "", "/home", "/bin/sh"), "usermod --gid GROUP alice"),
-        (("alice", "x", "1000", "1000", "", "home", "/bin/sh"), 'the home "home" is no absolute path'),
+        (("alice", "x", "1000", "1000", "", "home", "/bin/sh"), 'the home "home" is not an absolute path'),
         (("alice", "x", "1000", "1000", "\x1b[31m", "/home", "/bin/sh"), "alice: has control characters"),
     ],
 )

@@ -233,7 +233,7 @@ def test_locks_of_one_machine_are_known_by_the_mounts_options(
     ("outcome", "found"),
     [(None, "another process takes a lock that is held"), (OSError(38, ""), "Function not implemented (ENOSYS)")],
 )
-def test_locks_that_a_volume_grants_to_everybody_or_to_nobody_are_refused(
+def test_locks_that_a_volume_grants_to_every_process_or_to_none_are_refused(
     claim: Path, monkeypatch: pytest.MonkeyPatch, *, property_: str, call: str, outcome: OSError | None, found: str
 ) -> None:
     def answer(*_: object) -> None:

@@ -197,7 +197,7 @@ def test_every_reason_against_carrying_over_is_named(old: Tree, new: Tree) -> No
 
     assert "package tool 1 needs libfoo (>= 2), not in the new tree" in said
     assert "/etc/os-release: users changed it, and the new tree has another one" in said
-    assert "/srv/file: /srv is no directory in the new tree" in said
+    assert "/srv/file: /srv is not a directory in the new tree" in said
     assert "/opt/fifo: is a FIFO, which is not carried over: remove it" in said
     assert "/opt/app/bin" not in said
 
@@ -260,7 +260,7 @@ def test_an_account_that_both_changed_is_a_conflict_without_a_password_in_it(old
     said = refusal(new, Policy.CARRY_OVER)
 
     assert '/etc/passwd: root: users made it "root:x:0:0:us:/root:/bin/bash", the new tree has "root:x:0:0:them' in said
-    assert "/etc/shadow: root was changed by users, and otherwise in the new tree" in said
+    assert "/etc/shadow: root was changed by users, and differently in the new tree" in said
     assert "/etc/passwd: messagebus and web would both have the id 101" in said
     assert "$y$" not in said
 

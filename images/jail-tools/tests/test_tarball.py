@@ -210,7 +210,7 @@ def test_nothing_is_written_through_a_symbolic_link(server: Server, jail: Path) 
 
 def test_a_hard_link_out_of_the_tree_is_refused(server: Server, jail: Path) -> None:
     for target in ("/etc/shadow", "later"):
-        with pytest.raises(RefusedError, match="which is no file before it"):
+        with pytest.raises(RefusedError, match="which is not a file before it"):
             populate(request_of(server, jail, archive(("link", {"type": tarfile.LNKTYPE, "linkname": target}))))
     with pytest.raises(RefusedError, match="leads out"):
         populate(request_of(server, jail, archive(("link", {"type": tarfile.LNKTYPE, "linkname": "../x"}))))
@@ -236,7 +236,7 @@ def test_a_broken_stream_can_be_tried_again(server: Server, jail: Path) -> None:
 
 def test_another_file_than_declared_is_refused(server: Server, jail: Path) -> None:
     data = archive(("a", {"content": b"x"}))
-    with pytest.raises(RefusedError, match=f"has sha256 {hashlib.sha256(data).hexdigest()}, declared is 0000"):
+    with pytest.raises(RefusedError, match=f"has sha256 {hashlib.sha256(data).hexdigest()}, but 0000"):
         populate(request_of(server, jail, data, sha256="0" * 64))
     assert not trees.is_complete(jail)
 

@@ -135,7 +135,7 @@ def test_the_systems_own_accounts_stay_in_the_jail(sidecar: Sidecar, jail: Jail,
         ("100", "the primary group has the id 100, which is the system's"),
         ("65534", "the primary group has the id 65534, which is the system's"),
         ("64031", "64031 is the id of munge on every node"),
-        ("4294967296", "4294967296 is no id"),
+        ("4294967296", "4294967296 is not an id"),
     ],
 )
 def test_a_user_whose_primary_group_is_the_systems_is_left_out_and_named(
@@ -310,7 +310,7 @@ def test_what_root_in_the_jail_plants_leads_nowhere(
     assert (outside / "passwd").read_text() == "eve:x:1800:1800::/:/bin/sh\n"
     assert len(list(outside.iterdir())) == 1
     assert len(sidecar.known("passwd")) == 2
-    assert "Until this is fixed, of the jail's own users those count that were read last" in capsys.readouterr().out
+    assert "Until this is fixed, the jail's own users from the last successful read count" in capsys.readouterr().out
 
 
 def test_a_tree_that_cant_be_read_for_a_moment_loses_nobody(sidecar: Sidecar, jail: Jail) -> None:
@@ -377,7 +377,7 @@ def test_an_active_link_that_leads_nowhere_keeps_the_declared_users(
     sidecar.look()
 
     assert len(sidecar.known("passwd")) == 2
-    assert "is no symbolic link to trees/<tree>" in capsys.readouterr().out
+    assert "is not a symbolic link to trees/<tree>" in capsys.readouterr().out
 
 
 def test_the_tree_is_not_written_while_useradd_holds_the_lock(sidecar: Sidecar, jail: Jail) -> None:

@@ -91,7 +91,7 @@ class Watch:
         if lost and self._lost_questions >= LOST_QUESTIONS:
             print(
                 f"{self._daemon} has taken no jobs for {self._questions.lost_seconds:g} s: it ends, and Kubernetes "
-                "starts its container again. Running jobs go on.",
+                "starts its container again. Running jobs continue.",
                 file=sys.stderr,
                 flush=True,
             )

@@ -95,7 +95,7 @@ CLUSTER_OVERVIEW = Dashboard(
                     "{{pod}}",
                 ),
                 table(
-                    "Images for everybody",
+                    "Shared images",
                     ("image",),
                     Query("max by (image) (slurm_container_image_bytes{$here})", "size", Unit.BYTES),
                     Query(

@@ -37,7 +37,7 @@ def effect_of_switch(old: Mapping[str, str], new: Mapping[str, str]) -> str:
             "storage.keep is false. Lost: the records of jobs that end from now on, sacct, and limits of accounts."
         )
     enforced = (
-        " Pending jobs have no account, and accounting.enforce would make them wait for ever: set it in a second "
+        " Pending jobs have no account, and accounting.enforce would keep them waiting for ever: set it in a second "
         "`up`, after they have started."
     )
     return (

@@ -109,7 +109,7 @@ def _refusal(place: str, subject: str, error: KubernetesError) -> Diagnosis:
         place,
         f"the API server refuses {subject}: {words}".removesuffix("."),
         "admission as it is",
-        "Except the namespace from the policy that is named there. docs/security.md lists the rights of containers.",
+        "Exclude the namespace from the policy in the message. docs/security.md lists the rights of containers.",
     )
 
 
@@ -121,5 +121,5 @@ def _mutation(place: str, changes: list[str]) -> Diagnosis:
         place,
         f"a webhook or policy changes its pods: {listed}",
         "pods as they are planned",
-        "Except the namespace from the webhook (kubectl get mutatingwebhookconfigurations).",
+        "Exclude the namespace from the webhook (kubectl get mutatingwebhookconfigurations).",
     )

@@ -20,7 +20,7 @@ def missing_drivers(kube: Kube, drivers: Collection[str]) -> Iterator[Diagnosis]
             yield warned(
                 "surroundings",
                 f"CSIDriver {driver}",
-                "not there, so that its volumes are neither made nor mounted",
+                "missing, so its volumes are neither created nor mounted",
                 f"the CSI driver {driver}",
                 "Install it before the cluster (docs/storage.md has its name), unless the program itself does.",
             )

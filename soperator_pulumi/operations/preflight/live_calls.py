@@ -29,7 +29,7 @@ LIVE_CALLS = (
     LiveCall("secrets", ("get", "create", "patch", "delete"), "check keys of the spec, apply files of slurmdbd"),
     LiveCall("persistentvolumeclaims", ("get", "list"), "find claims of other clusters"),
     LiveCall("statefulsets", ("get", "list"), "drain the nodes of a node set", group="apps"),
-    LiveCall("controllerrevisions", ("get",), "refuse the way back from an upgrade that has begun", group="apps"),
+    LiveCall("controllerrevisions", ("get",), "refuse a downgrade after an upgrade has begun", group="apps"),
     LiveCall("jobs", ("get", "list", "create", "patch", "delete"), "fill, switch and remove trees", group="batch"),
     LiveCall("cronjobs", ("get",), "list, make and restore dumps of accounting", group="batch"),
     LiveCall("leases", ("get", "create", "patch"), "let one planner drain at a time", group="coordination.k8s.io"),

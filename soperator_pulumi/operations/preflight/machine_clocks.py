@@ -51,7 +51,7 @@ def clock_findings(leases: Sequence[Json], machines: Sequence[Json], now: dateti
             f"machine {name}",
             f"its clock is {abs(seconds):.0f} s {way} the API server's",
             f"a difference below {_CREDENTIAL_SECONDS} s, or munge refuses its credentials",
-            "Have the machine's clock set from a time server (chrony, systemd-timesyncd).",
+            "Synchronize the machine's clock with a time server (chrony, systemd-timesyncd).",
         )
     if ahead and not wrong:
         yield passed(CHECK, "machines", f"{len(ahead)} clocks are within {_NOTED_SECONDS} s of the API server's")

@@ -33,7 +33,7 @@ _OLDEST_KERNEL = (5, 14)
 """Oldest kernel whose mount_setattr(2) keeps root from following links of users in a volume with all mounts in it
 (MOUNT_ATTR_NOSYMFOLLOW)."""
 
-_APP_ARMOR = "Set jail.app_armor: unconfined, as the profile of the container forbids to mount."
+_APP_ARMOR = "Set jail.app_armor: unconfined, as the container's profile forbids mounting."
 _MOUNTING = "Have the machine's security module and the container runtime allow SYS_ADMIN to mount."
 _SECCOMP = "Have the container runtime's default seccomp profile allow it for SYS_ADMIN, as containerd's does."
 

@@ -145,7 +145,7 @@ def _policy_faults(free: Mapping[str, Any], limited: Mapping[str, Any]) -> Itera
         yield refused(CHECK, "network", text, "pods that reach each other", "Repair the pod network.")
         return
     if free["open"]["third"]:
-        text = "a port that a NetworkPolicy closes for ingress is open: nothing enforces it"
+        text = "a port that a NetworkPolicy closes for ingress is open: the policy is not enforced"
         yield refused(CHECK, "network", text, "enforced ingress policies, which guard Slurm's daemons", closed)
     if not free["open"]["second"]:
         text = "of a range of ports (endPort) that a policy admits, only the first is open"

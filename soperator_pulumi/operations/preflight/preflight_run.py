@@ -172,7 +172,7 @@ class Preflight:
             except KubernetesError as error:
                 text = f"its probe is refused: {error}".removesuffix(".")
                 yield warned(
-                    probe.check, probe.place, text, "", "Except the namespace from the policy, or run it there."
+                    probe.check, probe.place, text, "", "Exclude the namespace from the policy, or run it there."
                 )
         awaited = [name for probe in started for name in probe.awaited]
         if not awaited:

@@ -88,7 +88,7 @@ _SECRETS = ("csi.storage.k8s.io/provisioner-secret-name", "csi.storage.k8s.io/pr
 _NODE_SECRETS = ("csi.storage.k8s.io/node-publish-secret-name", "csi.storage.k8s.io/node-publish-secret-namespace")
 _FLOCK = {"flock": "without it every lock fails, of dpkg, SQLite and the switch of trees"}
 _NO_XATTRS = "No extended attributes and no access control lists: setfacl fails, file capabilities are left out."
-_NFS_XATTRS = "No access control lists of POSIX and no file capabilities; attributes user.* with NFS 4.2 alone."
+_NFS_XATTRS = "No access control lists of POSIX and no file capabilities; attributes user.* only with NFS 4.2."
 
 SYSTEMS: Mapping[StorageSystem, StorageFacts] = {
     StorageSystem.NFS: StorageFacts(

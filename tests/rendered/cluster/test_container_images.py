@@ -1,4 +1,4 @@
-"""Images for everybody: the Job that fills their store, and the mounts with which jobs have it."""
+"""Shared images: the Job that fills their store, and the mounts with which jobs have it."""
 
 from typing import Any
 

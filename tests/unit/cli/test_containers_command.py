@@ -26,7 +26,7 @@ FOUND: dict[str, Any] = {
 
 def test_images_are_shown_with_size_age_and_use_and_users_with_what_they_hold() -> None:
     assert [*container_list.text(FOUND, 2 * 86_400)] == [
-        "IMAGES FOR EVERYBODY",
+        "SHARED IMAGES",
         "  docker.io/library/ubuntu:24.04: 3.00 GiB, 2 days old, in use",
         "  sha256:bbbbbbbbbbbb (removed from the list): size unknown, 1 days old, use unknown",
         "",

@@ -161,7 +161,7 @@ def test_an_object_that_must_be_in_a_namespace_not_yet_made_needs_the_namespace_
         (a_secret(other=b"x" * 128), "munge key", 'the Secret "own" has no key "the.key". Its keys: other.'),
         (a_secret(the_key=b"short"), "munge key", "holds 5 bytes; a munge key has 32 to 1024."),
         (a_secret(the_key=b"x" * 128), "munge key", ""),
-        (a_secret(the_key=b"no key at all"), "ssh host key", "is no ed25519 private key in OpenSSH's format"),
+        (a_secret(the_key=b"no key at all"), "ssh host key", "is not an ed25519 private key in OpenSSH's format"),
         (a_secret(the_key=HOST_KEY), "ssh host key", ""),
     ],
 )
@@ -298,7 +298,7 @@ def test_a_kind_of_an_operator_that_is_not_there_is_refused_with_both_cures() ->
     assert problem == (
         "metrics.pod_monitor: needs Prometheus' operator, but the API server knows no "
         "podmonitors.monitoring.coreos.com (v1). Install it (platform.kube_prometheus_stack does), or set "
-        "metrics.pod_monitor: false. Where the program itself installs it in another way, before the cluster, give the "
+        "metrics.pod_monitor: false. If the program itself installs it in another way, before the cluster, give the "
         "cluster platform: {kube_prometheus_stack: true}."
     )
 

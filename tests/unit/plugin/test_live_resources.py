@@ -229,7 +229,7 @@ def test_a_state_that_lacks_a_property_is_named_with_the_next_step_and_without_v
     olds = {key: value for key, value in inputs.items() if key not in {"namespace", "identity"}}
     request = provider_pb2.DiffRequest(urn=urn("NodeDrain"), id="it", olds=struct(olds), news=struct(inputs))
     words = failure(plugin.Diff, request)
-    assert words.startswith("hpc-it: the state has properties that this version of the plugin does not take:\n")
+    assert words.startswith("hpc-it: the state has properties that this version of the plugin does not accept:\n")
     assert "\n  namespace: Field required.\n  identity: Field required.\n" in words
     assert "pulumi stack export" in words
     assert not [text for text in ("Traceback", "hunter2") if text in words]

@@ -137,7 +137,7 @@ def _take(lock: int, deadline: float) -> None:
         except (BlockingIOError, PermissionError):
             if time.monotonic() >= deadline:
                 raise TryAgainError(
-                    f"/{_LOCK} of the tree is held by another program (useradd, passwd ...). Try again after it."
+                    f"/{_LOCK} of the tree is held by another program (useradd, passwd ...). Try again later."
                 ) from None
             time.sleep(_POLL_SECONDS)
         else:

@@ -174,7 +174,7 @@ def _clashing(
         if name in known and name not in managed[kind]:
             found.add(name)
             if known[name][2] != record[2]:
-                problems.append(f"{what} {name} stands in the jail's own file with the id {known[name][2]}: left alone")
+                problems.append(f"{what} {name} is in the jail's own file with the id {known[name][2]}: left alone")
         elif holder is not None:
             found.add(name)
             problems.append(f"{what} {name} is not written into the jail's file: {holder} has its id {record[2]} there")

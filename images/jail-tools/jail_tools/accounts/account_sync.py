@@ -98,8 +98,8 @@ class AccountSync:
                 self._tree = (managed, account_files.read(root).accounts)
         except OSError as error:
             problems.append(
-                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is fixed, of the jail's "
-                "own users those count that were read last."
+                f"tree {tree.name}: {error.filename or 'etc'}: {reason(error)}. Until this is fixed, the jail's own "
+                "users from the last successful read count."
             )
         return self._tree or (_nobody(), _nobody())
 

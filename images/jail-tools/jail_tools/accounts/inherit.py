@@ -107,7 +107,7 @@ def _shared_ids(kind: AccountFile, records: Mapping[str, Record], sides: Sides) 
 def _reason(kind: AccountFile, conflict: Conflict[Record]) -> str:
     name = f"/etc/{kind.file_name}: {conflict.key}"
     if kind is AccountFile.SHADOW:
-        return f"{name} was changed by users, and otherwise in the new tree"
+        return f"{name} was changed by users, and differently in the new tree"
     ours, theirs = (_shown(record) for record in (conflict.ours, conflict.theirs))
     return f"{name}: users made it {ours}, the new tree has {theirs}"
 

@@ -102,7 +102,7 @@ def problem(kind: AccountFile, record: Record) -> str | None:
         return None
     for number in map(int, record[2:4] if kind is AccountFile.PASSWD else record[2:3]):
         if number > _HIGHEST_ID:
-            return f"{record[0]}: {number} is no id; the highest is {_HIGHEST_ID}"
+            return f"{record[0]}: {number} is not an id; the highest is {_HIGHEST_ID}"
         if number in _DAEMONS:
             return f"{record[0]}: {number} is the id of {_DAEMONS[number]} on every node"
     if kind is AccountFile.PASSWD and not is_user(int(record[3])):
@@ -111,7 +111,7 @@ def problem(kind: AccountFile, record: Record) -> str | None:
             f"Give the user a group of {FIRST_USER_ID} or more: usermod --gid GROUP {record[0]}"
         )
     if kind is AccountFile.PASSWD and not record[5].startswith("/"):
-        return f'{record[0]}: the home "{_printable(record[5])}" is no absolute path'
+        return f'{record[0]}: the home "{_printable(record[5])}" is not an absolute path'
     return None
 
 

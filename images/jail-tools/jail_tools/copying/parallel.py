@@ -82,7 +82,7 @@ def run(
                 yield under_way.pop(future), future.result()
     except BrokenProcessPool:
         raise TryAgainError(
-            "a copying process was killed, for want of memory perhaps. Give the Job more memory, or fewer --processes."
+            "a copying process was killed, perhaps for lack of memory. Give the Job more memory, or fewer --processes."
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)

@@ -26,7 +26,7 @@ def only_one(tree: Tree) -> Iterator[None]:
         until = time.monotonic() + LOCK_SECONDS
         while not _locked(lock):
             if time.monotonic() > until:
-                raise TryAgainError(f"another populate of tree {tree.name} is at work, of an earlier pod perhaps.")
+                raise TryAgainError(f"another populate of tree {tree.name} is running, perhaps of an earlier pod.")
             time.sleep(0.05)
         yield
 
@@ -62,7 +62,9 @@ def begin(tree: Tree, source: str) -> int:
         write_atomically(tree.in_progress, [json.dumps(marker).encode() + b"\n"])
         return began
     except ValueError as error:
-        raise RefusedError(f"{tree.in_progress} is no marker ({error}). Remove {tree.root} and {tree.meta}.") from None
+        raise RefusedError(
+            f"{tree.in_progress} is not a marker ({error}). Remove {tree.root} and {tree.meta}."
+        ) from None
     if marker["source"] != source:
         raise RefusedError(
             f"{tree.root} was begun from {marker['source']}, not from {source}. Nothing was changed. "

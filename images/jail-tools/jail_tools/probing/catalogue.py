@@ -26,7 +26,7 @@ class VolumeProperty:
     """False if filling a tree fails without the property, so that no user can accept the finding."""
 
 
-_SERVER = "Choose a file system of Linux or NFS for the claim, no SMB and no object store."
+_SERVER = "Choose a file system of Linux or NFS for the claim, not SMB or an object store."
 _SQUASH = "Export with no_root_squash; on EFS take a volume of the file system in place of an access point."
 _FLOCK = "Mount Lustre with flock, NFS with version 4, without nolock."
 
@@ -48,7 +48,7 @@ PROPERTIES = (
         owners_and_modes.owners,
         FindingLevel.REFUSED,
         "root gives files to any owner",
-        "All files belong to one user: no tree can be filled, and homes are open to everybody.",
+        "All files belong to one user: no tree can be filled, and homes are open to all users.",
         _SQUASH,
         acceptable=False,
     ),
@@ -75,7 +75,7 @@ PROPERTIES = (
         names_in_folders.symbolic_links,
         FindingLevel.REFUSED,
         f"links to anywhere, of {names_in_folders.TARGET_BYTES:,} bytes",
-        "No distribution's /bin and /lib, and no link to the active tree.",
+        "/bin and /lib of distributions, and the link to the active tree, do not work.",
         _SERVER,
         acceptable=False,
     ),
@@ -100,7 +100,7 @@ PROPERTIES = (
         "case",
         names_in_folders.case,
         FindingLevel.REFUSED,
-        "names that differ in case alone",
+        "names that differ only in case",
         "Files of a source hide each other.",
         "Choose a file system that distinguishes case.",
     ),
@@ -116,7 +116,7 @@ PROPERTIES = (
         "unlink_open",
         open_files.unlink_open,
         FindingLevel.REFUSED,
-        "removed files stay for those who have them open",
+        "removed files stay for processes that have them open",
         "A removed package breaks running jobs.",
         _SERVER,
     ),
@@ -174,7 +174,7 @@ PROPERTIES = (
         FindingLevel.WARNING,
         f"{names_in_folders.LINKS} names of a file",
         "Package caches that link into many environments (conda, uv, pnpm) fail.",
-        "Have these tools copy: UV_LINK_MODE=copy, conda config --set always_copy true.",
+        "Make these tools copy: UV_LINK_MODE=copy, conda config --set always_copy true.",
     ),
     VolumeProperty(
         "symlink_links",
@@ -198,7 +198,7 @@ PROPERTIES = (
         FindingLevel.WARNING,
         "fifos and sockets",
         "gpg-agent, tmux and editors that keep a socket in the home fail.",
-        "Have these programs use /tmp, or mount another volume at /home.",
+        "Make these programs use /tmp, or mount another volume at /home.",
     ),
     VolumeProperty(
         "user_attributes",
@@ -237,7 +237,7 @@ PROPERTIES = (
         speed.flushes,
         FindingLevel.WARNING,
         f"a median of {speed.SLOW_FLUSH_MS:.0f} ms (dpkg flushes each file that it unpacks)",
-        "Installing packages and commits of databases take long.",
+        "Installing packages and committing to databases are slow.",
         "Take a faster tier, or install packages in the image and not in the jail.",
     ),
     VolumeProperty(
@@ -245,7 +245,7 @@ PROPERTIES = (
         speed.new_files,
         FindingLevel.WARNING,
         f"{speed.SLOW_FILES_PER_SECOND} files a second (a root filesystem of 60,000 in 5 minutes)",
-        "Filling a tree and environments of Python take long.",
+        "Filling a tree and creating Python environments are slow.",
         "Take a faster tier; keep environments in few large files (squashfs, conda-pack).",
     ),
 )

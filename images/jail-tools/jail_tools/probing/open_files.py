@@ -90,7 +90,7 @@ def replace_open(place: Path) -> Seen:
         other.replace(file)
         kept = os.pread(descriptor, 10, 0)
     if kept != _OLD:
-        return missing("who has the old file open reads the new one")
+        return missing("a process with the old file open reads the new one")
     return Seen("readers keep the old file") if file.read_bytes() == _NEW else missing("the old file stays")
 
 

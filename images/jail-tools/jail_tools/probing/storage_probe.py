@@ -163,4 +163,4 @@ def _remove(folder: Path) -> None:
     """Remove a directory of the probe without following a link (shutil.rmtree)."""
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
-        log(f"storage: {folder.name} could not be removed; it holds nothing but files of the probe")
+        log(f"storage: {folder.name} could not be removed; it only holds files of the probe")

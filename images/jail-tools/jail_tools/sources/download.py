@@ -79,7 +79,7 @@ class Download:
         got = self._got.hexdigest()
         if got != self._wanted:
             raise RefusedError(
-                f"{self.name} has sha256 {got}, declared is {self._wanted}. Declare or serve the right one."
+                f"{self.name} has sha256 {got}, but {self._wanted} is declared. Declare or serve the right one."
             )
         if complaint:
             raise RefusedError(f"{self.name} cannot be unpacked: {complaint}.")
@@ -102,7 +102,7 @@ class Download:
         except (OSError, http.client.HTTPException) as error:
             raise TryAgainError(f"{self.name}: the server cannot be reached: {error}.") from None
         except ValueError as error:
-            raise RefusedError(f"--tarball: {self.name!r} is no URL: {error}.") from None
+            raise RefusedError(f"--tarball: {self.name!r} is not a URL: {error}.") from None
         if not isinstance(response, http.client.HTTPResponse):
             raise TypeError(response)
         return response

@@ -171,7 +171,7 @@ class Unpacker:
             first = self._entries[first.target]
         if first is None or first.kind is EntryKind.DIRECTORY or first.path == entry.path:
             raise RefusedError(
-                f"the archive has a hard link {entry.path!r} to {member.linkname!r}, which is no file before it."
+                f"the archive has a hard link {entry.path!r} to {member.linkname!r}, which is not a file before it."
             )
         self._linked.add(first.path)
         first_folder, first_name = split(first.path)

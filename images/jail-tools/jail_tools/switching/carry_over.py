@@ -113,7 +113,7 @@ def _in_the_way(change: PathChange, new: int) -> str | None:
     for parent in resolve_beneath.parents(path):
         there = resolve_beneath.lookup(new, parent)
         if there is not None and not _is_directory(there):
-            return f"/{path}: /{parent} is no directory in the new tree"
+            return f"/{path}: /{parent} is not a directory in the new tree"
     there = resolve_beneath.lookup(new, path)
     if there is None:
         return None

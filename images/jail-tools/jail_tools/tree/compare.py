@@ -24,7 +24,7 @@ def unlike(entry: Entry, status: os.stat_result) -> str:
     if status.st_uid != entry.uid or status.st_gid != entry.gid:
         return f"belongs to {status.st_uid}:{status.st_gid}, should belong to {entry.uid}:{entry.gid}"
     if status.st_mtime_ns != entry.mtime_ns:
-        return f"was changed at {_time(status.st_mtime_ns)}, should be of {_time(entry.mtime_ns)}"
+        return f"was changed at {_time(status.st_mtime_ns)}, should be from {_time(entry.mtime_ns)}"
     return ""
 
 

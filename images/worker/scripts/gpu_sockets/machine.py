@@ -48,8 +48,8 @@ def near_cpus(sys: Path, proc: Path, device: str) -> Cpus:
     node, cpus = _text(pci / "numa_node"), parse_cpus(_text(pci / "local_cpulist"))
     if not re.fullmatch(r"\d+", node) or not cpus:
         raise NotKnownError(
-            f"the machine does not tell the NUMA node of {device} (numa_node is {node or 'missing'}). If you know the "
-            "sockets, set gpus.sockets of the node set."
+            f"the machine does not report the NUMA node of {device} (numa_node is {node or 'missing'}). If you know "
+            "the sockets, set gpus.sockets of the node set."
         )
     return cpus
 

@@ -1,4 +1,4 @@
-"""Waiting for the images for everybody, and what a preview tells of them."""
+"""Waiting for the shared images, and what a preview tells of them."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_a_preview_tells_which_images_come_and_go(capsys: pytest.CaptureFixture[
 
     assert ImagesPublishedProvider().diff("hpc/come-and-go", WANTED, news).changes
     said = capsys.readouterr()
-    assert "images: adds c:1 for everybody" in said.out + said.err
+    assert "images: adds c:1" in said.out + said.err
     assert "images: removes a:1, unless a task runs in it" in said.out + said.err
 
 
