@@ -37,7 +37,7 @@ def judged(**changes: Any) -> Judgement:
     return judge(deployment, environment="prod", policies=POLICIES_OF_ACME)
 
 
-def test_a_cluster_that_nobody_pays_for_is_refused() -> None:
+def test_a_cluster_that_no_one_pays_for_is_refused() -> None:
     (failure,) = judged().failures
     assert failure.startswith("cost-centres: Namespace hpc-namespace, metadata.labels.cost-centre: needs a cost centre")
 

@@ -23,7 +23,7 @@ def is_applied(slurm: Slurm) -> bool:
     return slurm.namespace in {item.metadata.name for item in slurm.api.list_namespace().items}
 
 
-def test_all_problems_are_told_at_once_and_nothing_is_applied(
+def test_all_problems_are_reported_at_once_and_nothing_is_applied(
     new_slurm: Callable[..., Slurm], capfd: pytest.CaptureFixture[str]
 ) -> None:
     slurm = new_slurm(
@@ -53,7 +53,7 @@ def a_namespace(kubernetes: Kubernetes) -> Iterator[str]:
     kubernetes.throw_away(name)
 
 
-def test_an_own_secret_that_is_not_there_is_told_before_anything_is_applied(
+def test_an_own_secret_that_is_not_there_is_reported_before_anything_is_applied(
     new_slurm: Callable[..., Slurm], a_namespace: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     slurm = new_slurm(namespace=a_namespace, create_namespace=False, secrets={"munge_key": {"secret": "mine"}})
@@ -65,7 +65,7 @@ def test_an_own_secret_that_is_not_there_is_told_before_anything_is_applied(
     assert slurm.api.list_namespaced_service(a_namespace).items == []
 
 
-def test_an_own_secret_without_the_needed_key_is_told_before_anything_is_applied(
+def test_an_own_secret_without_the_needed_key_is_reported_before_anything_is_applied(
     new_slurm: Callable[..., Slurm], a_namespace: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     slurm = new_slurm(namespace=a_namespace, create_namespace=False, secrets={"munge_key": {"secret": "mine"}})

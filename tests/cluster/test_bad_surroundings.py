@@ -37,7 +37,7 @@ def test_storage_on_which_no_jail_can_live_is_refused_before_it_is_filled(
 
 
 @pytest.mark.parametrize("content", [None, "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:9'}}]"])
-def test_a_kubeconfig_that_leads_nowhere_is_told(
+def test_a_kubeconfig_that_leads_nowhere_is_reported(
     slurm: Slurm, tmp_path: Path, content: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"

@@ -55,7 +55,7 @@ def test_a_job_within_its_memory_runs(constrained: Slurm) -> None:
     assert constrained.ssh(f"srun --mem=384M {EAT.replace('300', '100')}").stdout == f"{100 * 2**20}\n"
 
 
-def test_a_job_beyond_its_memory_is_ended_and_the_node_goes_on(constrained: Slurm) -> None:
+def test_a_job_beyond_its_memory_is_ended_and_the_node_continues(constrained: Slurm) -> None:
     eaten = constrained.ssh(f"srun --mem=100M {EAT}", check=False)
 
     assert eaten.returncode != 0

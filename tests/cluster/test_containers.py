@@ -323,7 +323,7 @@ def test_a_container_that_cannot_be_saved_is_not_started(slurm: Slurm, image: st
     assert "is a folder" in refused(slurm, "--container-save=/home/alice")
 
 
-def test_a_named_container_is_saved_and_goes_on(slurm: Slurm, image: str) -> None:
+def test_a_named_container_is_saved_and_continues(slurm: Slurm, image: str) -> None:
     path = "/home/alice/images/named.sqsh"
     run(slurm, image, "echo x > /first", f"{SMALL} --container-name=goes-on --container-save={path}")
 
@@ -380,7 +380,7 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use(slurm: Slurm, 
         ("--container-workdir=/missing", "chdir to /missing"),
     ],
 )
-def test_what_cannot_be_is_told(slurm: Slurm, image: str, options: str, told: str) -> None:
+def test_what_cannot_be_is_reported(slurm: Slurm, image: str, options: str, told: str) -> None:
     assert told in refused(slurm, options)
 
 
@@ -393,7 +393,7 @@ def test_what_cannot_be_is_told(slurm: Slurm, image: str, options: str, told: st
         ("127.0.0.1:1#a/b", "connection refused"),
     ],
 )
-def test_an_image_that_cannot_be_had_is_told(slurm: Slurm, image: str, image_text: str, told: str) -> None:
+def test_an_image_that_cannot_be_brought_is_reported(slurm: Slurm, image: str, image_text: str, told: str) -> None:
     assert told in refused(slurm, "", image_text)
 
 
@@ -503,7 +503,7 @@ def test_no_user_reaches_the_images_of_another(slurm: Slurm, image: str) -> None
     assert "Permission denied" in slurm.ssh(f"ls {STORE}/images", user="bob", check=False).stderr
 
 
-def test_a_hostile_image_harms_nobody_else(slurm: Slurm, image: str) -> None:
+def test_a_hostile_image_harms_no_one_else(slurm: Slurm, image: str) -> None:
     send(slurm, HOSTILE, hostile())
     done = slurm.ssh(
         f"srun {SMALL} --container-image={HOSTILE} sh -c 'cat /home/bob/secret; ls /etc/shadow; mknod /x c 1 1; id -u'",

@@ -299,7 +299,7 @@ def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) 
 
 
 @pytest.mark.soak
-def test_a_policy_bounds_where_a_pod_may_go_on_its_own_node_as_well(
+def test_a_policy_bounds_where_a_pod_may_continue_its_own_node_as_well(
     kube: EmbeddedKubernetes, namespace: Namespace
 ) -> None:
     namespace.start(
@@ -329,7 +329,7 @@ def test_a_pod_that_a_policy_shuts_off_is_still_probed_and_talks_to_itself(names
 
 
 @pytest.mark.soak
-def test_a_connection_goes_on_when_a_policy_comes(namespace: Namespace) -> None:
+def test_a_connection_continues_when_a_policy_comes(namespace: Namespace) -> None:
     listens = f"mkdir -p /tmp; sleep infinity | nc -l -p 7000 > /tmp/received & {busybox.SERVE}"
     namespace.start(busybox.pod("server", script=listens, labels={"app": "web"}), busybox.pod("stranger"))
     server = namespace.address("server")

@@ -135,7 +135,7 @@ def test_directories_that_daemons_insist_on_are_as_they_want_them(built: dict[st
     assert (state.mode & 0o777, state.uid, state.gid) == (0o700, SLURM, SLURM)
 
 
-def test_nobody_but_root_gets_at_a_program_of_the_worker(built: dict[str, ImageFiles]) -> None:
+def test_no_one_but_root_gets_at_a_program_of_the_worker(built: dict[str, ImageFiles]) -> None:
     worker = built["worker"]
     open_folders = [path for path in ("usr", "opt") if worker.files[path].mode & 0o777 != 0o700]
     outside = [

@@ -46,7 +46,7 @@ def test_chdir_chooses_the_working_directory(slurm: Slurm) -> None:
     assert slurm.ssh("srun --chdir=/data sh -c 'pwd && readlink /proc/self/cwd'").stdout == "/data\n/data\n"
 
 
-def test_a_working_directory_that_is_not_there_is_told(slurm: Slurm) -> None:
+def test_a_working_directory_that_is_not_there_is_reported(slurm: Slurm) -> None:
     """Slurm's own way: the job runs in /tmp, and says so."""
     done = slurm.ssh("srun --chdir=/home/alice/nowhere pwd", check=False)
 
@@ -122,7 +122,7 @@ def test_an_exit_code_is_the_tasks(slurm: Slurm, code: int) -> None:
     assert slurm.ssh(f"srun sh -c 'exit {code}'", check=False).returncode == code
 
 
-def test_the_signal_that_ended_a_task_is_told(slurm: Slurm) -> None:
+def test_the_signal_that_ended_a_task_is_reported(slurm: Slurm) -> None:
     done = slurm.ssh("srun sh -c 'kill -9 $$'", check=False)
 
     assert done.returncode == 137

@@ -229,7 +229,7 @@ def test_sessions_and_their_sshd_have_no_right_to_mount(slurm: Slurm) -> None:
 
 
 @pytest.mark.parametrize("network", ["", "127.0.1."])
-def test_a_session_that_holds_connections_to_its_sshd_keeps_nobody_out(slurm: Slurm, network: str) -> None:
+def test_a_session_that_holds_connections_to_its_sshd_keeps_no_one_out(slurm: Slurm, network: str) -> None:
     own = slurm.kubernetes.run("get", "pod", "login-0", "-n", slurm.namespace, "-o", "jsonpath={.status.podIP}").strip()
     target = "127.0.0.1" if network else own
 
@@ -282,7 +282,7 @@ def test_a_user_added_inside_the_jail_logs_in_and_runs_jobs_at_once(slurm: Slurm
     assert slurm.ssh(f"cat out.{job}", user=dave).stdout == "dave\n"
 
 
-def test_a_password_set_inside_the_jail_lets_nobody_in(slurm: Slurm, dave: str, admin: Callable[[str], str]) -> None:
+def test_a_password_set_inside_the_jail_lets_no_one_in(slurm: Slurm, dave: str, admin: Callable[[str], str]) -> None:
     admin("echo dave:not-a-secret-of-anybody | chpasswd")
 
     refused = slurm.ssh(

@@ -168,7 +168,7 @@ def test_a_directory_of_the_machine_on_which_nothing_may_start_is_refused_before
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("spare_mib", "words"), [(-100, "MiB free"), (4, "No space left on device")])
-def test_a_full_volume_is_told_and_not_called_complete(
+def test_a_full_volume_is_reported_and_not_called_complete(
     populating: Populating, undisturbed: Undisturbed, spare_mib: int, words: str
 ) -> None:
     """The second one is large enough for the files' bytes, but not for the blocks that they take."""
@@ -182,7 +182,7 @@ def test_a_full_volume_is_told_and_not_called_complete(
     assert "complete" not in ended.log
 
 
-def test_a_tree_that_somebody_else_made_is_refused_and_left_alone(populating: Populating) -> None:
+def test_a_tree_that_someone_else_made_is_refused_and_left_alone(populating: Populating) -> None:
     claim = populating.claim()
     populating.look(claim, f"mkdir -p /claim/trees/{TREE}/etc && echo precious > /claim/trees/{TREE}/etc/data")
 

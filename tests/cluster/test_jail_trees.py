@@ -137,7 +137,7 @@ def test_a_tarball_of_another_content_than_promised_is_refused(
 
 
 @pytest.mark.soak
-def test_a_tarball_that_is_not_there_is_told(new_slurm: Callable[..., Slurm], tarball_url: str) -> None:
+def test_a_tarball_that_is_not_there_is_reported(new_slurm: Callable[..., Slurm], tarball_url: str) -> None:
     jail = a_jail(source={"tarball": {"url": f"{tarball_url}.none", "sha256": FORKY.sha256}})
     slurm = new_slurm(node_sets=[a_node_set("cpu")], jail=jail)
 

@@ -136,7 +136,7 @@ def test_a_slurmctld_that_is_stopped_is_not_ready_until_it_answers_again(slurm: 
     wait_until(is_ready, "the pod is ready again")
 
 
-def test_a_watch_of_slurmctld_that_is_killed_starts_again_and_slurmctld_goes_on(slurm: Slurm) -> None:
+def test_a_watch_of_slurmctld_that_is_killed_starts_again_and_slurmctld_continues(slurm: Slurm) -> None:
     def pids(*pattern: str) -> str:
         return slurm.exec("controller-0", "slurmctld", "sh", "-c", f"pgrep {' '.join(pattern)} || true")
 

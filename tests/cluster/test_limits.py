@@ -74,7 +74,7 @@ def test_what_a_job_has_been_sent_stays_though_it_has_had_no_step_yet(slurm: Slu
     wait_until(lambda: left(slurm, "cpu-0") == "", what="nothing of the user is left")
 
 
-def test_a_user_who_forks_without_end_stops_at_the_limit_and_others_go_on(slurm: Slurm) -> None:
+def test_a_user_who_forks_without_end_stops_at_the_limit_and_others_continue(slurm: Slurm) -> None:
     """The limit is one of the user, whatever number of jobs."""
     daemon = slurm.daemon("big-0")
     others = "srun -p big --overcommit --mem=1 hostname"
@@ -111,7 +111,7 @@ def test_processes_have_a_limit_in_jobs_and_in_sessions(slurm: Slurm) -> None:
     assert slurm.ssh('ulimit -Hu; srun sh -c "ulimit -a" | grep process').stdout.split() == ["2048", "process", "4096"]
 
 
-def test_who_fills_tmp_is_told_so_and_the_node_goes_on(slurm: Slurm) -> None:
+def test_who_fills_tmp_is_told_so_and_the_node_continues(slurm: Slurm) -> None:
     daemon = slurm.daemon("cpu-1")
     filled = slurm.ssh(f"srun -w cpu-1 sh -c '{FILL_TMP}; srun --overlap true'", user="greedy", check=False)
 

@@ -80,7 +80,7 @@ def test_jobs_sessions_and_admins_reach_the_outside_but_no_metadata_service_and_
     assert opened(job, places) == opened(session, places) == opened(as_root, places) == {"outside:8080"}
 
 
-def test_egress_opens_what_it_names_and_closes_the_rest_and_slurm_goes_on(
+def test_egress_opens_what_it_names_and_closes_the_rest_and_slurm_continues(
     slurm: Slurm, neighbour: Outside, places: dict[str, tuple[str, int]]
 ) -> None:
     def worker(script: str) -> str:

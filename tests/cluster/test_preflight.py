@@ -218,7 +218,7 @@ def test_a_fault_that_reading_shows_is_refused_alone(
     assert words in found[check]
 
 
-def test_a_load_balancer_that_nobody_serves_is_warned_of(world: World) -> None:
+def test_a_load_balancer_that_no_one_serves_is_warned_of(world: World) -> None:
     login = {"pod_resources": SMALL, "service": "LoadBalancer", "allowed_sources": ["10.0.0.0/8"]}
     (found,) = world.found(login=login)
     assert (found.check, found.severity) == ("load balancer", Severity.WARNED)

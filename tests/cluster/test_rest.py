@@ -275,7 +275,7 @@ def test_a_body_that_does_not_arrive_in_time_is_refused(alice: Client) -> None:
         assert connection.getresponse().status == HTTPStatus.REQUEST_TIMEOUT
 
 
-def test_too_many_requests_of_one_client_are_refused_and_harm_nobody_else(slurm: Slurm, alice: Client) -> None:
+def test_too_many_requests_of_one_client_are_refused_and_harm_no_one_else(slurm: Slurm, alice: Client) -> None:
     """They come from a worker's address, which no other test calls from. The proxy itself answers each of them."""
     program = f"""
 import http.client, sys
@@ -297,7 +297,7 @@ print(number, status)
     assert alice.get("/ping").status == HTTPStatus.OK
 
 
-def test_slow_and_many_connections_of_one_client_harm_nobody_else(slurm: Slurm, alice: Client) -> None:
+def test_slow_and_many_connections_of_one_client_harm_no_one_else(slurm: Slurm, alice: Client) -> None:
     """The flood comes from this machine; the other client is a pod of the cluster with an address of its own."""
     address = alice.pod().status.pod_ip
     slow = []

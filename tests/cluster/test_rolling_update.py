@@ -103,7 +103,7 @@ def test_no_job_of_a_steady_stream_fails_and_one_worker_at_a_time_is_out_of_serv
 
 
 @pytest.mark.soak
-def test_killed_half_way_it_is_seen_by_the_next_preview_and_goes_on_as_fewer_replicas_are_wanted(
+def test_killed_half_way_it_is_seen_by_the_next_preview_and_continues_as_fewer_replicas_are_wanted(
     outdated: Slurm,
 ) -> None:
     """The first to be renewed is idle, the second is an admin's, the third has a job and is not wanted any more."""

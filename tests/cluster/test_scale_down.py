@@ -194,7 +194,7 @@ def test_a_requeued_job_runs_again_on_a_node_that_stays(life: Life, scaled: Slur
     assert (again["NodeList"], again["Restarts"]) == ("requeued-0", "1")
 
 
-def test_a_cancelled_job_is_gone_and_the_one_on_a_node_that_stays_goes_on(life: Life) -> None:
+def test_a_cancelled_job_is_gone_and_the_one_on_a_node_that_stays_continues(life: Life) -> None:
     assert (life.states["cancelled-2"], life.states["cancelled-0"]) == ("CANCELLED", "RUNNING")
 
 
@@ -203,7 +203,7 @@ def test_of_nodes_that_left_no_trace_is_in_slurm(life: Life) -> None:
     assert all(node.in_service for name, node in life.nodes.items() if name != "later-1")
 
 
-def test_an_up_that_is_not_to_wait_leaves_the_busy_drained_and_a_later_one_goes_on(life: Life) -> None:
+def test_an_up_that_is_not_to_wait_leaves_the_busy_drained_and_a_later_one_continues(life: Life) -> None:
     assert {name for name in life.nodes if name.startswith("later")} == {"later-0", "later-1"}
     assert life.nodes["later-1"].drained
     assert life.states["later-1"] == "RUNNING"

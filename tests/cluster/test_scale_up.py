@@ -46,7 +46,7 @@ def test_new_nodes_take_jobs_and_the_first_to_leave_are_the_last_to_be_filled(wo
     assert workers.ssh("srun -w cpu-3 hostname").stdout == "cpu-3\n"
 
 
-def test_what_a_missing_node_lacks_is_told_unless_it_may_be_missing_or_is_not_waited_for(workers: Slurm) -> None:
+def test_what_a_missing_node_lacks_is_reported_unless_it_may_be_missing_or_is_not_waited_for(workers: Slurm) -> None:
     describe_nodes_that_never_start(workers)
     with pytest.raises(DeployError) as failure:
         workers.up()

@@ -93,7 +93,7 @@ def test_a_thousand_idle_nodes_are_drained_and_deleted_in_a_handful_of_calls(
     assert node_names(many) == others
 
 
-def test_nodes_that_somebody_counts_on_stay_and_are_named(many: Slurm, cluster: Cluster, counted: Counted) -> None:
+def test_nodes_that_someone_counts_on_stay_and_are_named(many: Slurm, cluster: Cluster, counted: Counted) -> None:
     many.scontrol("update", "nodename=many-7", "state=drain", "reason=bad DIMM")
     many.scontrol("create", "reservation=maint", "nodes=many-8", "starttime=now+1day", "duration=60", "users=alice")
     try:

@@ -11,7 +11,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 
-def test_a_new_user_logs_in_and_runs_while_a_job_of_another_goes_on(workers: Slurm) -> None:
+def test_a_new_user_logs_in_and_runs_while_a_job_of_another_continues(workers: Slurm) -> None:
     slurm = workers
     pods_before = {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
     job = slurm.submit("sleep 600")

@@ -19,7 +19,7 @@ def known(slurm: Slurm) -> dict[str, tuple[int, int, tuple[str, ...]]]:
     return {item["name"]: (item["cpus"], item["real_memory"], tuple(item["active_features"])) for item in listed}
 
 
-def test_other_sizes_and_features_reach_slurm_but_no_node_that_somebody_counts_on(
+def test_other_sizes_and_features_reach_slurm_but_no_node_that_someone_counts_on(
     new_slurm: Callable[..., Slurm],
 ) -> None:
     slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=3, rolling_update=AT_ONCE)])

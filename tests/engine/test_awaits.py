@@ -79,7 +79,7 @@ def test_a_workload_that_does_not_come_up_fails_the_run_and_is_in_the_state(stac
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
-def test_the_next_up_goes_on_waiting_for_a_workload(stack: Stack, kind: str) -> None:
+def test_the_next_up_continues_to_wait_for_a_workload(stack: Stack, kind: str) -> None:
     waits = workload(stack, kind, {"image": "localhost/absent:1"}, options={"custom_timeouts": SOON})
     stack.fails(lambda: stack.up(waits))
     assert stack.preview().names(StepOp.UPDATE) == {"w"}
@@ -88,7 +88,7 @@ def test_the_next_up_goes_on_waiting_for_a_workload(stack: Stack, kind: str) -> 
 
 
 @WORKLOADS
-def test_nobody_waits_for_a_workload_that_says_so(stack: Stack, kind: str) -> None:
+def test_no_one_waits_for_a_workload_that_says_so(stack: Stack, kind: str) -> None:
     skip = {"annotations": {"pulumi.com/skipAwait": "true"}}
     stack.up(workload(stack, kind, {"image": "localhost/absent:1"}, metadata=skip))
     assert ready_pods(stack) == 0

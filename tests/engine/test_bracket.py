@@ -90,7 +90,7 @@ def test_a_stateful_set_keeps_its_size_until_the_drain_has_ended(bracket: Stack)
     assert replicas_of(bracket) == 1
 
 
-def test_a_drain_that_fails_leaves_the_stateful_set_as_it_is_and_the_next_up_goes_on(bracket: Stack) -> None:
+def test_a_drain_that_fails_leaves_the_stateful_set_as_it_is_and_the_next_up_continues(bracket: Stack) -> None:
     mark = bracket.mark("fail-update-gpu-drain")
     bracket.fails(lambda: bracket.up(*declared(bracket, 1)))
     assert replicas_of(bracket) == 3
@@ -112,7 +112,7 @@ def test_a_run_that_is_killed_while_it_drains_is_followed_by_one_that_drains_aga
     assert replicas_of(bracket) == 1
 
 
-def test_an_interrupted_drain_ends_first_and_the_next_up_goes_on(local: Stack) -> None:
+def test_an_interrupted_drain_ends_first_and_the_next_up_continues(local: Stack) -> None:
     mark, process = held_at_the_drain(local)
     process.send_signal(signal.SIGINT)
     mark.unlink()
@@ -125,7 +125,7 @@ def test_an_interrupted_drain_ends_first_and_the_next_up_goes_on(local: Stack) -
     assert replicas_of(local) == 1
 
 
-def test_a_drain_that_is_interrupted_twice_is_abandoned_and_the_next_up_goes_on(local: Stack) -> None:
+def test_a_drain_that_is_interrupted_twice_is_abandoned_and_the_next_up_continues(local: Stack) -> None:
     mark, process = held_at_the_drain(local)
 
     def has_ended() -> bool:
@@ -175,7 +175,7 @@ def test_a_node_set_that_is_not_free_stays_when_it_is_removed(bracket: Stack) ->
     assert replicas_of(bracket) is None
 
 
-def test_nothing_is_deleted_when_the_gate_does_not_open_and_the_next_destroy_goes_on(bracket: Stack) -> None:
+def test_nothing_is_deleted_when_the_gate_does_not_open_and_the_next_destroy_continues(bracket: Stack) -> None:
     names = bracket.names()
     mark = bracket.mark("fail-delete-gate")
     bracket.fails(bracket.deployer().destroy)

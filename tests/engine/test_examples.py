@@ -119,7 +119,7 @@ def test_a_stack_file_deploys_by_the_built_package_alone(user: Callable[..., Dep
 
 
 @pytest.mark.soak
-def test_two_clusters_run_beside_each_other(user: Callable[..., Deployed]) -> None:
+def test_two_clusters_run_in_parallel(user: Callable[..., Deployed]) -> None:
     made = user("research", "teaching")
     deployer = made.deployer("two-clusters", {"soperator:cluster": made.description(jail=a_jail())})
     deployer.up()

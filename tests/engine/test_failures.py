@@ -80,7 +80,7 @@ def test_an_error_of_the_program_fails_the_run_and_deletes_nothing(stack: Stack)
     assert stack.data("m") == {}
 
 
-def test_what_the_api_server_refuses_is_told_in_its_words_already_by_a_preview(stack: Stack) -> None:
+def test_what_the_api_server_refuses_is_reported_in_its_words_already_by_a_preview(stack: Stack) -> None:
     bad = stack.object("s", "core/v1:Service", {"spec": {"ports": [{"port": 99999}]}})
     assert "99999" in str(stack.fails(lambda: stack.preview(bad)))
 

@@ -160,7 +160,7 @@ def test_a_chart_that_does_not_exist_is_reported_already_by_a_preview(stack: Sta
     assert "check the chart" in str(error)
 
 
-def test_a_release_of_somebody_else_is_not_touched(stack: Stack) -> None:
+def test_a_release_of_someone_else_is_not_touched(stack: Stack) -> None:
     helm(stack.kubernetes, "install", "r", str(CHART), "--namespace", stack.namespace, "--set", "text=theirs")
     error = stack.fails(lambda: stack.up(release(stack)))
     assert "cannot re-use a name" in str(error)

@@ -36,7 +36,7 @@ def uid(stack: Stack, name: str) -> str:
     return str(found["metadata"]["uid"])
 
 
-def test_nobody_waits_for_a_job_that_says_so(stack: Stack) -> None:
+def test_no_one_waits_for_a_job_that_says_so(stack: Stack) -> None:
     stack.up(job(stack, "a"))
     assert stack.up().changed == ()
 
@@ -75,7 +75,7 @@ def test_a_label_is_changed_in_place(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("pod_labels", [None, {"app": "x"}], ids=["without pod labels", "with pod labels"])
-def test_a_failed_job_that_was_made_anew_is_still_the_stacks_own(
+def test_a_failed_job_that_was_made_again_is_still_the_stacks_own(
     stack: Stack, pod_labels: dict[str, str] | None
 ) -> None:
     """Act of the package on a populate Job that has failed: no conflict follows when a label changes."""

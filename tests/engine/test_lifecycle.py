@@ -59,7 +59,7 @@ def test_values_flow_from_resource_to_resource(stack: Stack) -> None:
     assert stack.deployer().outputs() == {"made": "t-made"}
 
 
-def test_a_preview_goes_on_with_what_is_not_known_yet(stack: Stack) -> None:
+def test_a_preview_continues_with_what_is_not_known_yet(stack: Stack) -> None:
     plan = stack.preview(stack.thing("t"), stack.config_map("a", {"of": {"from": "t.made"}}))
     assert {"a", "t"} <= plan.names(StepOp.CREATE)
 

@@ -129,7 +129,7 @@ def test_an_alias_keeps_what_has_another_name_type_or_parent_now(stack: Stack) -
     assert stack.log() == ["create a", "create a done"]
 
 
-def test_a_create_that_takes_too_long_fails_and_the_next_up_goes_on_waiting(stack: Stack) -> None:
+def test_a_create_that_takes_too_long_fails_and_the_next_up_continues_to_wait(stack: Stack) -> None:
     template = {
         "metadata": {"labels": {"app": "x"}},
         "spec": {"containers": [{"name": "c", "image": "localhost/absent:1", "imagePullPolicy": "Never"}]},

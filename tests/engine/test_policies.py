@@ -107,7 +107,7 @@ def test_a_plain_credential_fails_the_preview_where_the_level_is_mandatory(judge
     assert judged.preview(judged.thing("db", password={"secret": "hunter2"})).names(StepOp.CREATE) >= {"db"}
 
 
-def test_a_pack_of_somebody_else_s_judges_by_their_policy_and_not_by_ours_that_they_switched_off(
+def test_a_pack_of_someone_elses_judges_by_their_policy_and_not_by_ours_that_they_switched_off(
     judged: Stack, tmp_path: Path
 ) -> None:
     judged.config = {}

@@ -133,7 +133,7 @@ def test_a_cluster_is_held_by_its_component(held: Held) -> None:
     assert held.up() == set()
 
 
-def test_a_renamed_stack_goes_on_with_the_owner_that_the_error_names(held: Held) -> None:
+def test_a_renamed_stack_continues_with_the_owner_that_the_error_names(held: Held) -> None:
     renamed = held.renamed("other")
     assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})
@@ -151,7 +151,7 @@ def test_a_renamed_stack_can_be_destroyed_as_it_is_and_what_it_stands_on_goes_la
     assert max(own) < deleted.index("node-pool")
 
 
-def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Held, tmp_path: Path) -> None:
+def test_a_renamed_project_continues_with_the_owner_that_the_error_names(held: Held, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(HELD, project)
     (project / "Pulumi.yaml").write_text((HELD / "Pulumi.yaml").read_text().replace("name: held", "name: infra"))
@@ -160,14 +160,14 @@ def test_a_renamed_project_goes_on_with_the_owner_that_the_error_names(held: Hel
     assert replace(renamed, spec={"owner": "held.test.hpc"}).up() == {StepOp.UPDATE}
 
 
-def test_a_component_with_another_parent_goes_on_with_an_alias(held: Held) -> None:
+def test_a_component_with_another_parent_continues_with_an_alias(held: Held) -> None:
     moved = replace(held, settings={"in_platform": True, "was_at_the_root": True})
     assert StepOp.DELETE not in moved.up()
     assert moved.holder() == urn(moved, "tests:index:Platform$")
     assert replace(moved, settings={"in_platform": True}).up() == set()
 
 
-def test_a_renamed_component_goes_on_with_an_alias_and_the_owner(held: Held) -> None:
+def test_a_renamed_component_continues_with_an_alias_and_the_owner(held: Held) -> None:
     renamed = replace(held, component="blue", settings={"aliases": [{"name": "hpc"}]})
     assert 'Keep that name: set owner: "held.test.hpc"' in renamed.refused()
     renamed = replace(renamed, spec={"owner": "held.test.hpc"})

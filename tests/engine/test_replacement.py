@@ -239,7 +239,7 @@ def test_a_claim_may_ask_for_more_but_not_for_another_class(stack: Stack) -> Non
     assert "spec is immutable" in str(bigger), "an update: it is the API server that refuses"
 
 
-def test_a_replacement_that_was_begun_goes_on_where_it_failed(stack: Stack) -> None:
+def test_a_replacement_that_was_begun_continues_where_it_failed(stack: Stack) -> None:
     stack.up(stack.thing("a", identity="1", alone=True))
     fail = stack.mark("fail-create-a")
     stack.fails(lambda: stack.up(stack.thing("a", identity="2", alone=True)))

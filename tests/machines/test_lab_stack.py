@@ -81,7 +81,7 @@ def test_a_job_that_outgrows_its_memory_is_killed_and_nodes_stay_in_service() ->
     assert said()["idle"].split() == ["idle"]
 
 
-def test_another_job_of_the_node_goes_on() -> None:
+def test_another_job_of_the_node_continues() -> None:
     assert "Out Of Memory" in said()["neighbour"]
     assert said()["neighbour"].endswith("done\n")
 

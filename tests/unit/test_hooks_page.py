@@ -33,7 +33,7 @@ def test_the_table_of_hooks_is_that_of_the_sources() -> None:
     assert re.findall(r"(?m)^\| `(\w+)` \| (?:prolog|epilog) \|", PAGE) == [*DEFAULTS]
 
 
-def test_the_first_example_has_hooks_of_ours_alone() -> None:
+def test_the_first_example_has_built_in_hooks_alone() -> None:
     assert [hook.command for hook in settings(example(0), "prolog").hooks] == [()]
 
 

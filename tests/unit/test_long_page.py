@@ -43,7 +43,7 @@ def test_the_example_of_an_image_gives_it_to_the_jobs() -> None:
     assert file.image == "registry.example.com/team/nccl-tests:2.16.6"
 
 
-def test_the_shown_reason_is_one_of_ours() -> None:
+def test_the_shown_reason_is_a_default() -> None:
     (shown,) = re.findall(r"`health ring_bandwidth: (.*?)`", PAGE)
 
     assert judge(Reading(0.02), 0.1, "GB/s") == (False, shown)

@@ -56,7 +56,7 @@ def connected(port: int) -> socket.socket:
             time.sleep(0.01)
 
 
-def test_a_program_of_somebody_else_that_connects_first_and_sends_sums_changes_no_result(node_bench: Path) -> None:
+def test_a_program_of_someone_else_that_connects_first_and_sends_sums_changes_no_result(node_bench: Path) -> None:
     port = free_port()
     second = started(node_bench, "b", port)
     with connected(port) as intruder:

@@ -94,7 +94,7 @@ def test_who_may_not_pull_an_image_may_not_start_the_one_that_is_there(
     assert "Is the name right, and are credentials" in capsys.readouterr().out
 
 
-def test_a_registry_of_an_unknown_authority_is_told(
+def test_a_registry_of_an_unknown_authority_is_reported(
     tmp_path: Path, programs: dict[str, str], registry: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["7", f"{registry[0]}#team/image:1.0"], {**programs, "HOME": str(tmp_path / "home")}) == 1
@@ -216,7 +216,7 @@ def test_a_hostile_image_stays_in_its_folder_and_has_no_devices(
     assert (root / "closed").stat().st_mode & 0o700 == 0o700
 
 
-def test_a_broken_layer_is_told_and_leaves_no_image(
+def test_a_broken_layer_is_reported_and_leaves_no_image(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = make_layout(tmp_path / "layout", [layer([("it", b"x")])])
@@ -274,7 +274,7 @@ def test_blobs_that_are_whole_are_kept(tmp_path: Path) -> None:
         b"[" * 100_000,
     ],
 )
-def test_an_odd_manifest_is_told_in_a_line(
+def test_an_odd_manifest_is_reported_in_a_line(
     manifest: bytes, tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     layout = make_layout(tmp_path / "layout", [])
@@ -315,7 +315,7 @@ def test_an_odd_configuration_is_refused_in_words(config: dict[str, object], tmp
         settings_of_layout(layout)
 
 
-def test_a_registry_that_is_not_there_is_told_in_a_line(
+def test_a_registry_that_is_not_there_is_reported_in_a_line(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["7", "127.0.0.1:1#a/b:1"], {**programs, "HOME": str(tmp_path)})
@@ -461,7 +461,9 @@ def test_a_password_is_sent_to_no_mirror_without_one(
 @pytest.mark.parametrize(
     "text", ["{}", "[]", '{"images_bytes": null, "unused_seconds": null, "registries": [{"new": 1}]}']
 )
-def test_settings_of_another_version_are_told(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_of_another_version_are_reported(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "settings.json").write_text(text)
 
     assert main(["7", "a"], {"HOME": str(tmp_path)}, tmp_path / "settings.json") == 1

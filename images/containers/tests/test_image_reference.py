@@ -63,7 +63,7 @@ def test_a_folder_with_an_oci_layout_is_an_image(tmp_path: Path) -> None:
     assert parse("./it", tmp_path).skopeo == f"oci:{tmp_path}/it"
 
 
-def test_a_file_has_another_version_when_it_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_has_another_version_when_it_is_written_again(tmp_path: Path) -> None:
     (tmp_path / "it").mkdir()
     (tmp_path / "it/oci-layout").write_text("{}")
     (tmp_path / "it/index.json").write_text("{}")

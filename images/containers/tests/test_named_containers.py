@@ -138,7 +138,7 @@ def test_two_nodes_make_one_container(containers: Containers) -> None:
     assert sum("makes a container" in line for line in containers.said) == 1
 
 
-def test_a_container_whose_maker_is_killed_is_made_anew(containers: Containers, tmp_path: Path) -> None:
+def test_a_container_whose_maker_is_killed_is_made_again(containers: Containers, tmp_path: Path) -> None:
     slow = tmp_path / "slow"
     slow.mkdir()
     (slow / "cp").write_text(

@@ -293,7 +293,7 @@ def test_a_name_that_left_the_list_takes_its_former_images_along(
     assert list((tmp_path / "published/images").iterdir()) == []
 
 
-def test_a_registry_that_does_not_answer_takes_no_image_away_and_all_problems_are_told(
+def test_a_registry_that_does_not_answer_takes_no_image_away_and_all_problems_are_reported(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publish(tmp_path, variables, image)

@@ -232,7 +232,7 @@ def test_a_task_that_fails_before_its_program_starts_leaves_the_former_file(
         ("image", "is a folder"),
     ],
 )
-def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Path, target: str, words: str) -> None:
+def test_a_place_where_no_file_can_be_is_reported_before_the_task_starts(folder: Path, target: str, words: str) -> None:
     saver = Saver(folder, target)
 
     assert words in saver.answer
@@ -240,7 +240,7 @@ def test_a_place_where_no_file_can_be_is_told_before_the_task_starts(folder: Pat
 
 
 @pytest.mark.parametrize(("owner", "refused"), [(USER, False), (USER + 1, True)])
-def test_a_file_of_another_user_that_cannot_be_replaced_is_told_before_the_task_starts(
+def test_a_file_of_another_user_that_cannot_be_replaced_is_reported_before_the_task_starts(
     sticky: Path, folder: Path, owner: int, refused: bool
 ) -> None:
     (sticky / "it.sqsh").write_text("former")
@@ -298,7 +298,7 @@ def test_links_of_an_image_lead_to_no_file_outside(folder: Path, task: "subproce
     assert (folder / "secret").read_text() == "of the user"
 
 
-def test_a_failure_leaves_the_former_file_and_is_told(folder: Path, task: "subprocess.Popen[bytes]") -> None:
+def test_a_failure_leaves_the_former_file_and_is_reported(folder: Path, task: "subprocess.Popen[bytes]") -> None:
     (folder / "it.sqsh").write_text("former")
     programs = folder / "programs"
     programs.mkdir()
@@ -342,7 +342,7 @@ def test_an_image_of_a_former_version_is_saved_without_an_entry_point(
     assert settings_of_tree(unpacked(folder / "it.sqsh")).directory == "/work"
 
 
-def test_settings_that_cannot_be_read_are_told_before_the_task_starts(folder: Path) -> None:
+def test_settings_that_cannot_be_read_are_reported_before_the_task_starts(folder: Path) -> None:
     (folder / "image/workdir").unlink()
     saver = Saver(folder, "it.sqsh")
 

@@ -105,7 +105,7 @@ def test_a_file_of_enroot_becomes_a_folder_with_files_and_settings(
     assert (folder / "reference").read_text() == f"squashfs:{home}/image.sqsh"
 
 
-def test_a_file_that_was_written_anew_is_another_image(home: Path, programs: dict[str, str]) -> None:
+def test_a_file_that_was_written_again_is_another_image(home: Path, programs: dict[str, str]) -> None:
     first = brought(home, pack(home), programs)
     assert brought(home, home / "image.sqsh", programs) == first
     (home / "tree/new").write_text("x")
@@ -148,7 +148,7 @@ def test_a_name_that_leads_out_of_the_tree_is_refused(home: Path, programs: dict
     assert list(home.rglob("planted")) == [home / "tree/QZ/planted"]
 
 
-def test_a_file_that_is_cut_is_told_and_leaves_no_image(home: Path, programs: dict[str, str]) -> None:
+def test_a_file_that_is_cut_is_reported_and_leaves_no_image(home: Path, programs: dict[str, str]) -> None:
     (home / "tree/random").write_bytes(os.urandom(100_000))
     image = pack(home)
     os.truncate(image, 50_000)

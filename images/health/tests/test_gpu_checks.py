@@ -409,7 +409,7 @@ def test_links_that_are_down_fail_with_their_number() -> None:
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 @pytest.mark.parametrize("limit", [0, 18])
-def test_a_gpu_without_any_link_beside_others_that_have_some_fails(gpus: int, limit: int) -> None:
+def test_a_gpu_without_any_link_next_to_others_that_have_some_fails(gpus: int, limit: int) -> None:
     output = links("NVIDIA B200", 18, gpus=gpus, inactive=[(1, link) for link in range(18)])
     result = CHECKS["nvlink_links"].judge(limit, with_links(output))
 

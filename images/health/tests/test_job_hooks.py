@@ -142,7 +142,7 @@ def test_a_script_has_the_variables_of_slurmd_and_none_of_the_user(tmp_path: Pat
     assert seen["PATH"] != "/x"
 
 
-def test_a_hook_of_ours_that_this_image_does_not_have_is_a_failure() -> None:
+def test_a_built_in_hook_that_this_image_does_not_have_is_a_failure() -> None:
     world = World()
 
     world.run(HookSettings("of_tomorrow", "log", 5, ()))
@@ -195,7 +195,7 @@ def test_a_job_has_the_gpus_that_slurmd_names(given: str, gpus: tuple[int, ...])
     assert job.node_set == "fat-gpu"
 
 
-def test_a_job_without_a_user_is_nobodys() -> None:
+def test_a_job_without_a_user_is_no_ones() -> None:
     assert job_of({"SLURM_JOB_UID": "x"}, "n").uid == 0
 
 
@@ -239,12 +239,12 @@ def process() -> Iterator["subprocess.Popen[bytes]"]:
         made.kill()
 
 
-def test_processes_of_the_user_are_found_and_nobody_elses(process: "subprocess.Popen[bytes]") -> None:
+def test_processes_of_the_user_are_found_and_no_one_elses(process: "subprocess.Popen[bytes]") -> None:
     assert users_processes.left(JOB) == [process.pid]
     assert users_processes.left(JOB._replace(uid=USER + 1)) == []
 
 
-def test_a_process_that_has_ended_counts_no_more_though_nobody_waits_for_it(
+def test_a_process_that_has_ended_counts_no_more_though_no_one_waits_for_it(
     process: "subprocess.Popen[bytes]",
 ) -> None:
     process.kill()

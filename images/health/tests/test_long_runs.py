@@ -513,7 +513,7 @@ def test_a_quick_check_that_still_fails_drains_the_node_during_the_test_and_it_s
     assert world.slurm.reserved == {}
 
 
-def test_an_admin_who_drains_the_node_anew_keeps_it(tmp_path: Path) -> None:
+def test_an_admin_who_drains_the_node_again_keeps_it(tmp_path: Path) -> None:
     world = a_drained_world(tmp_path, QUICK)
 
     def admin() -> None:

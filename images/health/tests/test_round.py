@@ -81,7 +81,7 @@ def test_an_admins_drain_stays_and_keeps_its_reason(gpus: Node) -> None:
     assert gpus.slurm.state == "IDLE+DRAIN"
 
 
-def test_a_reason_that_an_admin_has_written_over_ours_stays(gpus: Node) -> None:
+def test_a_reason_that_an_admin_has_written_over_it_stays(gpus: Node) -> None:
     gpus.smi(query("h100-550", count=7))
     gpus.round()
     gpus.round()
@@ -93,7 +93,7 @@ def test_a_reason_that_an_admin_has_written_over_ours_stays(gpus: Node) -> None:
     assert (gpus.slurm.state, gpus.slurm.reason) == ("IDLE+DRAIN+DYNAMIC_NORM", "sent for repair")
 
 
-def test_a_node_is_drained_once_somebody_elses_drain_is_over(gpus: Node) -> None:
+def test_a_node_is_drained_once_someone_elses_drain_is_over(gpus: Node) -> None:
     gpus.slurm.state, gpus.slurm.reason = "IDLE+DRAIN", "fan of PSU 2"
     gpus.smi(query("h100-550", count=7))
     gpus.round()

@@ -54,7 +54,7 @@ others_reasons = st.one_of(
 
 
 @given(all_settings, all_tallies, others_reasons, st.sampled_from(["IDLE+DRAIN", "MIXED+DRAIN+DYNAMIC_NORM"]))
-def test_a_drain_of_somebody_else_is_never_changed(
+def test_a_drain_of_someone_else_is_never_changed(
     given_settings: dict[str, CheckSettings], counted: dict[str, Tally], other: str, state: str
 ) -> None:
     reasons = {name: of_check(name) for name in NAMES}
@@ -89,7 +89,7 @@ def test_a_node_in_service_is_drained_exactly_when_a_draining_check_has_failed_o
 
 
 @given(all_settings, all_tallies)
-def test_a_drain_of_ours_ends_only_when_the_same_check_has_passed_often_enough_and_no_other_drains(
+def test_a_drain_by_checks_ends_only_when_the_same_check_has_passed_often_enough_and_no_other_drains(
     given_settings: dict[str, CheckSettings], counted: dict[str, Tally]
 ) -> None:
     reasons = {name: of_check(name) for name in NAMES}
@@ -136,7 +136,7 @@ def test_the_node_follows_its_results_with_hysteresis(rounds: list[bool | None],
 @given(
     st.sampled_from(NAMES), st.text(max_size=60), st.sampled_from(["", " : Not responding", " : Not responding" * 2])
 )
-def test_a_reason_is_known_as_ours_again_whatever_the_value_was(name: str, value: str, appended: str) -> None:
+def test_a_reason_is_recognized_again_whatever_the_value_was(name: str, value: str, appended: str) -> None:
     made = of_check(name, value or "-")
 
     assert check_of(NodeState("IDLE+DRAIN", made + appended)) == name
@@ -145,7 +145,7 @@ def test_a_reason_is_known_as_ours_again_whatever_the_value_was(name: str, value
 
 
 @pytest.mark.parametrize("words", ["; RMA 123", " - do not touch", " (alice, ticket 7)", ", allowed 8, says alice"])
-def test_an_admin_who_writes_behind_a_reason_of_ours_keeps_the_node(words: str) -> None:
+def test_an_admin_who_writes_behind_a_reason_by_checks_keeps_the_node(words: str) -> None:
     assert check_of(NodeState("IDLE+DRAIN", of_check("gpu_count") + words)) is None
 
 

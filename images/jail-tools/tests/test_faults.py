@@ -103,7 +103,7 @@ def test_a_tree_without_its_marker_has_nothing_to_be_compared_with(work: Path) -
     assert "is not complete" in done.stderr
 
 
-def test_a_source_larger_than_the_volume_is_told_before_anything_is_copied(work: Path) -> None:
+def test_a_source_larger_than_the_volume_is_reported_before_anything_is_copied(work: Path) -> None:
     (work / "source/large").write_bytes(b"x" * 3_000_000)
     with small_volume(work / "small", "1m") as jail:
         done = trees.run(trees.populate(jail, "--root", work / "source"))
@@ -130,7 +130,7 @@ def test_a_volume_that_fills_up_is_told_with_the_path_and_a_larger_one_ends_well
         assert trees.is_complete(jail)
 
 
-def test_a_tree_that_somebody_else_filled_is_refused_and_left_as_it_is(work: Path) -> None:
+def test_a_tree_that_someone_else_filled_is_refused_and_left_as_it_is(work: Path) -> None:
     theirs = work / "jail/trees" / trees.NAME / "data"
     theirs.mkdir(parents=True)
     done = trees.run(trees.populate(work / "jail", "--root", work / "source"))

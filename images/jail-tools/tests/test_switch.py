@@ -65,7 +65,7 @@ def refusal(new: Tree, policy: Policy) -> str:
     return str(error.value)
 
 
-def test_trees_that_nobody_changed_are_switched(jail: Jail, old: Tree, new: Tree) -> None:
+def test_trees_that_no_one_changed_are_switched(jail: Jail, old: Tree, new: Tree) -> None:
     before = contents(new.root)
 
     done = switch(new, Policy.REFUSE)
@@ -104,7 +104,7 @@ def test_users_changes_are_named_by_package_and_directory_before_anything_is_cha
     ]
 
 
-def test_what_nobody_would_miss_is_not_counted(old: Tree, new: Tree) -> None:
+def test_what_no_one_would_miss_is_not_counted(old: Tree, new: Tree) -> None:
     write(
         old.root,
         {
@@ -330,7 +330,7 @@ def test_a_full_volume_leaves_nothing_behind(old: Tree, new: Tree) -> None:
 def test_a_held_lock_is_waited_for_and_then_named(new: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim.locked.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined] # contextlib's
 
-    with claim.locked(new.jail), pytest.raises(TryAgainError, match="another switch or collect was at work"):
+    with claim.locked(new.jail), pytest.raises(TryAgainError, match="another switch or collect ran"):
         switch(new, Policy.REFUSE)
 
 

@@ -286,6 +286,6 @@ def test_a_url_is_shown_without_what_is_secret_in_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["user::rwz", "nobody::rwx", "user:eve:rwx", "user"])
-def test_a_list_that_is_none_is_told(text: str) -> None:
+def test_a_list_that_is_none_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"is no entry|names a user"):
         acl.attribute_of(text, {"alice": 1}, {})

@@ -79,7 +79,7 @@ def by_id(line: str) -> tuple[int, str]:
     return (int(fields[2]) if len(fields) < 9 else 0, fields[0])
 
 
-def test_what_was_merged_is_told_last_by_its_checksums(sidecar: Sidecar) -> None:
+def test_what_was_merged_is_reported_last_by_its_checksums(sidecar: Sidecar) -> None:
     sidecar.look()
 
     sums = (sidecar.out / "declared.sha256").read_text()
@@ -149,7 +149,7 @@ def test_a_user_whose_primary_group_is_the_systems_is_left_out_and_named(
     assert f"users: user of the jail is left out: eve: {said}" in capsys.readouterr().out
 
 
-def test_groups_of_the_system_do_not_count_and_their_members_are_told(
+def test_groups_of_the_system_do_not_count_and_their_members_are_reported(
     sidecar: Sidecar, jail: Jail, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree = jail.populate("a")
@@ -313,7 +313,7 @@ def test_what_root_in_the_jail_plants_leads_nowhere(
     assert "Until this is fixed, the jail's own users from the last successful read count" in capsys.readouterr().out
 
 
-def test_a_tree_that_cant_be_read_for_a_moment_loses_nobody(sidecar: Sidecar, jail: Jail) -> None:
+def test_a_tree_that_cant_be_read_for_a_moment_loses_no_one(sidecar: Sidecar, jail: Jail) -> None:
     tree = jail.populate("a")
     add(tree.root, *BOB)
     sidecar.look()
@@ -326,7 +326,7 @@ def test_a_tree_that_cant_be_read_for_a_moment_loses_nobody(sidecar: Sidecar, ja
     assert sidecar.known("passwd") == [BOB[0].strip(), SLURM["passwd"].strip()]
 
 
-def test_a_configuration_that_is_not_mounted_yet_removes_nobody(sidecar: Sidecar, jail: Jail) -> None:
+def test_a_configuration_that_is_not_mounted_yet_removes_no_one(sidecar: Sidecar, jail: Jail) -> None:
     tree = jail.populate("a")
     sidecar.look()
     for path in sidecar.declared.iterdir():

@@ -51,6 +51,6 @@ def custom_kind_problems(kube: Kube, path: str, definition: str, version: str) -
     yield Problem(
         path,
         f"needs {operator.title}, but the API server knows no {definition} ({version}). Install it "
-        f"(platform.{operator.part} does), or {_WITHOUT[definition]}. Where the program itself installs it in another "
+        f"(platform.{operator.part} does), or {_WITHOUT[definition]}. If the program itself installs it in another "
         f"way, before the cluster, give the cluster platform: {{{operator.part}: true}}.",
     )

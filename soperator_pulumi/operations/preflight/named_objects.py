@@ -119,7 +119,7 @@ def _secret_problems(secret: Json, reference: Reference) -> Iterator[Problem]:
         yield Problem(reference.path, text)
     elif reference.holds == "ssh host key" and _ed25519(value) is None:
         text = (
-            f'"{reference.key}" of the Secret "{reference.name}" is no ed25519 private key in OpenSSH\'s format '
+            f'"{reference.key}" of the Secret "{reference.name}" is not an ed25519 private key in OpenSSH\'s format '
             "without a passphrase. Make one with `ssh-keygen -t ed25519 -N ''`."
         )
         yield Problem(reference.path, text)

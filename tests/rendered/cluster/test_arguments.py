@@ -68,7 +68,7 @@ def test_a_kubeconfig_gives_the_cluster_a_provider_of_its_own() -> None:
             assert "::hpc-kubernetes::" in resource.request.provider, resource.name
 
 
-def test_another_address_of_the_same_kubernetes_makes_nothing_anew() -> None:
+def test_another_address_of_the_same_kubernetes_makes_nothing_again() -> None:
     """By pulumi-kubernetes' rule a provider with another cluster entry replaces all, unless an identifier stays."""
 
     def identifier(server: str) -> object:
@@ -79,7 +79,7 @@ def test_another_address_of_the_same_kubernetes_makes_nothing_anew() -> None:
     assert identifier("https://192.0.2.7") == identifier("https://192.0.2.8") != ""
 
 
-def test_the_kubeconfig_is_secret_in_every_resource_of_ours() -> None:
+def test_the_kubeconfig_is_secret_in_every_resource_of_this_package() -> None:
     deployment = deploy(lambda: SlurmCluster("hpc", a_spec(), kubeconfig=KUBECONFIG), outputs=provided)
     dynamic = [resource for resource in deployment.recorded if resource.type.startswith("pulumi-python:dynamic/")]
     assert dynamic

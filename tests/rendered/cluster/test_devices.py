@@ -27,7 +27,7 @@ def test_a_pod_requests_its_devices_and_no_more() -> None:
     assert {name: limit for name, limit in resources["limits"].items() if name not in {"cpu", "memory"}} == devices
 
 
-def test_devices_are_beside_resources_of_the_users_own() -> None:
+def test_devices_are_next_to_resources_of_the_users_own() -> None:
     node_set = a_node_set(gpus={"count": 8}, pod_resources={"requests": {"cpu": 1}, "limits": {"memory": "2Gi"}})
     resources = containers_of(pod_of(a_deployment(node_sets=[node_set]), "hpc-cpu"))["slurmd"]["resources"]
     assert resources == {

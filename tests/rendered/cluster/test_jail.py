@@ -108,7 +108,7 @@ def test_a_job_that_was_refused_is_not_tried_again_and_a_disrupted_one_is_not_co
     assert job["backoffLimit"] >= 3
 
 
-def test_a_job_that_is_made_anew_under_its_name_does_not_meet_the_old_one() -> None:
+def test_a_job_that_is_made_again_under_its_name_does_not_meet_the_old_one() -> None:
     (job,) = a_deployment().resources(":Job")
     annotations = job.inputs["metadata"]["annotations"]
     assert annotations["pulumi.com/skipAwait"] == "true"
@@ -163,7 +163,7 @@ def test_a_switch_works_on_the_whole_claim_in_one_container_to_which_its_argumen
     assert pod["restartPolicy"] == "Never"
 
 
-def test_users_of_the_spec_and_of_the_jail_are_merged_beside_slurmctld_and_sshd() -> None:
+def test_users_of_the_spec_and_of_the_jail_are_merged_next_to_slurmctld_and_sshd() -> None:
     for name, daemon in (("hpc-controller", "slurmctld"), ("hpc-login", "sshd")):
         pod = pod_of(a_deployment(), name)
         containers = containers_of(pod)

@@ -46,7 +46,7 @@ def test_no_job_sees_the_directory_of_dcgm_exporter() -> None:
     assert not [item for item in slurmd["command"] if item.startswith(("bind=", "own=")) and layout.GPU_JOBS in item]
 
 
-def test_hooks_of_ours_change_no_pod_of_a_cluster_that_has_none() -> None:
+def test_built_in_hooks_change_no_pod_of_a_cluster_that_has_none() -> None:
     hooked = pod_of(a_deployment(node_sets=SETS, hooks={}), "hpc-gpu")
 
     assert hooked == pod_of(a_deployment(node_sets=SETS), "hpc-gpu")

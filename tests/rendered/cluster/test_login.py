@@ -61,7 +61,7 @@ def test_the_endpoint_is_where_ssh_is_reached(
     assert exported(a_spec(login=login), service).exports["endpoint"] == endpoint
 
 
-def test_the_host_key_is_made_from_a_random_text_and_its_public_half_is_for_everybody() -> None:
+def test_the_host_key_is_made_from_a_random_text_and_its_public_half_is_for_everyone() -> None:
     deployment = exported(a_spec())
     data = deployment.one("hpc-ssh-host-key-secret").inputs["data"]
     assert isinstance(data, Secret)

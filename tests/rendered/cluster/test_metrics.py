@@ -53,7 +53,7 @@ def test_the_exporter_reads_the_reports_of_long_checks_and_nothing_else_of_the_h
     assert exporter["command"][-2:] == ["--long-checks", "/run/long-checks"]
 
 
-def test_the_exporter_reads_the_store_of_images_for_everybody() -> None:
+def test_the_exporter_reads_the_store_of_images_for_everyone() -> None:
     pod = pod_of(a_deployment(metrics={}, containers={}), "hpc-metrics")
 
     (exporter,) = pod["containers"]

@@ -58,7 +58,7 @@ def test_slurmctld_reaches_slurmd_and_srun_and_workers_and_logins_reach_workers(
     }
 
 
-def test_nobody_reaches_sshd_until_the_spec_names_sources() -> None:
+def test_no_one_reaches_sshd_until_the_spec_names_sources() -> None:
     assert allowed(a_deployment(), "login") == {(peer, "srun") for peer in ("controller", "login", "worker")}
 
 
@@ -70,7 +70,7 @@ def test_the_named_sources_reach_sshd_and_nothing_else() -> None:
 OURS = ("controller", "login", "worker")
 
 
-def test_nobody_reaches_the_rest_api_until_the_spec_opens_it() -> None:
+def test_no_one_reaches_the_rest_api_until_the_spec_opens_it() -> None:
     assert allowed(a_deployment(rest={}), "rest") == set()
 
 

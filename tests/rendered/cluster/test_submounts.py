@@ -120,7 +120,7 @@ def test_leftovers_go_from_what_is_the_pods_own_and_from_nothing_that_others_may
     assert swept({"path": "/tmp", "scratch_gib": 5}) == ["/dev/shm", "/tmp"]
 
 
-def test_an_empty_directory_for_everybody_is_given_the_mode_of_tmp_and_the_spool_stays_slurmds() -> None:
+def test_an_empty_directory_for_everyone_is_given_the_mode_of_tmp_and_the_spool_stays_slurmds() -> None:
     spool = {"path": "/var/spool/slurmd", "scratch_gib": 5, "roles": ["worker"]}
     prepare = containers_of(pod_of(a_deployment(jail={"submounts": [SCRATCH, spool]}), "hpc-cpu"))["prepare"]
     script = prepare["command"][-1].splitlines()

@@ -60,7 +60,7 @@ def test_an_explicit_provider_without_a_kubeconfig_could_be_that_of_another_kube
     assert deployment.one("platform-installed").inputs["kubeconfig"] == Secret("apiVersion: v1\n")
 
 
-def test_a_part_by_itself_beside_an_explicit_provider_is_refused_with_the_way_out() -> None:
+def test_a_part_by_itself_next_to_an_explicit_provider_is_refused_with_the_next_step() -> None:
     def program() -> None:
         provider = kubernetes.Provider("other", kubeconfig="apiVersion: v1\n")
         GpuOperator("gpus", {"exists": True}, pulumi.ResourceOptions(provider=provider))

@@ -49,7 +49,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("part", "description"), [*cases()])
-def test_every_value_of_ours_is_known_to_the_chart(part: str, description: dict[str, Any]) -> None:
+def test_every_value_of_this_package_is_known_to_the_chart(part: str, description: dict[str, Any]) -> None:
     values = values_of(part.replace("_", "-"), **{part: description})
     chart = CHART_OF_PART[part]
     assert values
@@ -92,7 +92,7 @@ def test_metrics_of_gpus_have_the_job() -> None:
 
 
 @pytest.mark.parametrize("mode", EVERYTHING["cilium"], ids=lambda item: item["mode"])
-def test_multus_keeps_its_configuration_beside_cilium(mode: dict[str, Any]) -> None:
+def test_multus_keeps_its_configuration_next_to_cilium(mode: dict[str, Any]) -> None:
     assert values_of("cilium", cilium=mode)["cni"]["exclusive"] is False
 
 
@@ -107,7 +107,7 @@ def test_prometheus_takes_the_monitors_of_every_release() -> None:
 
 
 @pytest.mark.parametrize(("kind", "scraped"), [("generic", True), ("eks", False), ("gke", False), ("nebius", False)])
-def test_a_control_plane_that_nobody_can_reach_is_not_scraped(kind: str, *, scraped: bool) -> None:
+def test_a_control_plane_that_no_one_can_reach_is_not_scraped(kind: str, *, scraped: bool) -> None:
     values = values_of("kube-prometheus-stack", kubernetes=kind, kube_prometheus_stack={})
     parts = ("kubeEtcd", "kubeControllerManager", "kubeScheduler", "kubeProxy")
     assert {values[part]["enabled"] for part in parts} == {scraped}
@@ -146,7 +146,7 @@ def test_a_kubernetes_has_one_node_feature_discovery() -> None:
     assert values_of("network-operator", **existing)["nfd"]["enabled"] is False
 
 
-def test_the_chart_s_own_taint_stays_beside_further_ones_everywhere() -> None:
+def test_the_chart_s_own_taint_stays_next_to_further_ones_everywhere() -> None:
     taint = {"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
     values = values_of("gpu-operator", gpu_operator={"tolerations": [taint]})
     for tolerations in (values["daemonsets"]["tolerations"], values["node-feature-discovery"]["worker"]["tolerations"]):
@@ -176,7 +176,7 @@ def test_definitions_stay_when_the_platform_leaves() -> None:
     assert release_of(deployment, "mariadb-operator").inputs["values"]["crds"] == {"enabled": False}
 
 
-def test_given_values_win_key_by_key_and_null_takes_one_of_ours_away() -> None:
+def test_given_values_win_key_by_key_and_null_takes_a_default_away() -> None:
     given = {"driver": {"version": "1.2.3"}, "mig": None, "dcgmExporter": {"hpcJobMapping": None}}
     values = values_of("gpu-operator", gpu_operator={"values": given})
     assert values["driver"] == {"enabled": True, "upgradePolicy": {"autoUpgrade": False}, "version": "1.2.3"}
@@ -192,7 +192,7 @@ def test_values_of_another_version_pass_unchecked() -> None:
     assert release.inputs["values"]["driver"]["brandNew"] == 1
 
 
-def test_null_takes_one_of_ours_away_among_unchecked_values_too() -> None:
+def test_null_takes_a_default_away_among_unchecked_values_too() -> None:
     values = values_of(
         "cert-manager", cert_manager={"values": {"crds": {"keep": False}}, "unchecked_values": {"crds": None}}
     )

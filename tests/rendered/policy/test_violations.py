@@ -106,7 +106,7 @@ def test_a_program_that_violates_a_policy_fails_in_preview(prod: Pack, name: str
     assert all(diagnostic.message.startswith(diagnostic.description) for diagnostic in found)
 
 
-def test_a_rest_api_that_admits_everybody_is_as_public_as_logins() -> None:
+def test_a_rest_api_that_admits_everyone_is_as_public_as_logins() -> None:
     rest = {"tls": {"secret": "rest-certificate"}, "allowed_sources": ["0.0.0.0/0"]}
     found = judge(deploy(a_cluster(rest=rest), outputs=provided), environment="prod", variables={})
 

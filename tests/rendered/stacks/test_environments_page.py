@@ -76,7 +76,7 @@ def test_every_key_of_a_stack_is_on_the_page() -> None:
     assert {*re.findall(r"`(soperator:\w+)`", table)} == {*stack_config.KEYS}
 
 
-def test_every_stack_of_ours_is_on_the_page() -> None:
+def test_every_stack_here_is_on_the_page() -> None:
     table = PAGE.split("| stack |")[1].split("\n\n")[0]
     stacks = {file.name.split(".")[1] for file in (paths.ROOT / "stacks").glob("Pulumi.*.yaml")}
     assert set(re.findall(r"(?m)^\| `(\w+)`", table)) == stacks

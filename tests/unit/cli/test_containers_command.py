@@ -35,7 +35,7 @@ def test_images_are_shown_with_size_age_and_use_and_users_with_what_they_hold() 
     ]
 
 
-def test_a_cluster_without_workers_is_told() -> None:
+def test_a_cluster_without_workers_is_reported() -> None:
     world = SmallWorld()
     world.add_pod("controller-0", "controller")
 

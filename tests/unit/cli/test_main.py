@@ -74,7 +74,7 @@ def test_an_unknown_command_is_answered_with_those_that_there_are(
     ],
     ids=lambda words: words[0],
 )
-def test_a_mistake_is_told_without_a_traceback(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_reported_without_a_traceback(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) in {1, 2}
     shown = capsys.readouterr()
     assert shown.err.startswith("error: ")

@@ -315,7 +315,7 @@ def test_nothing_is_created_by_a_read_only_run(tmp_path: Path) -> None:
     assert {*world.objects} == before
 
 
-def test_a_kubernetes_that_is_not_reached_is_told_with_an_exit_status_of_its_own(
+def test_a_kubernetes_that_is_not_reached_is_reported_with_an_exit_status_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [str(a_file(tmp_path, HPC)), "--kubeconfig", str(tmp_path / "none")]

@@ -35,7 +35,7 @@ def test_a_worker_that_is_there_again_undoes_no_drain_of_anybody_else(worker: Wo
 
 
 @pytest.mark.parametrize("state", ["DOWN*+DYNAMIC_NORM", "IDLE+DRAIN+FAIL", "IDLE+FAIL"])
-def test_a_reason_of_ours_on_a_node_that_is_not_drained_by_us_is_left(worker: Worker, state: str) -> None:
+def test_a_reason_by_checks_on_a_node_that_is_not_drained_by_us_is_left(worker: Worker, state: str) -> None:
     worker.node(state, POD_STOP)
     assert worker.started() == 0
     assert worker.changes() == []

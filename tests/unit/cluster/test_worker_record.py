@@ -39,7 +39,7 @@ def test_features_and_weight_are_changed_in_the_record(worker: Worker) -> None:
         ("DOWN*+DYNAMIC_NORM", "Not responding"),
     ],
 )
-def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
+def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_again(
     worker: Worker, state: str, reason: str
 ) -> None:
     worker.node(state, reason, cpus=2)
@@ -58,7 +58,7 @@ def test_a_record_with_other_cpus_is_deleted_before_slurmd_makes_it_anew(
         (None, None, False),
     ],
 )
-def test_a_record_with_another_layout_of_the_cpus_is_deleted_before_slurmd_makes_it_anew(
+def test_a_record_with_another_layout_of_the_cpus_is_deleted_before_slurmd_makes_it_again(
     worker: Worker, declared: tuple[int, int, int] | None, recorded: tuple[int, int, int] | None, *, changed: bool
 ) -> None:
     if declared:
@@ -81,7 +81,7 @@ def test_a_record_with_another_layout_of_the_cpus_is_deleted_before_slurmd_makes
         ("DOWN*+DRAIN", "Not responding"),
     ],
 )
-def test_the_record_of_a_node_that_somebody_took_out_of_service_is_not_deleted(
+def test_the_record_of_a_node_that_someone_took_out_of_service_is_not_deleted(
     worker: Worker, state: str, reason: str
 ) -> None:
     worker.node(state, reason, cpus=2)

@@ -67,7 +67,7 @@ def connects(port: int, host: str = "127.0.0.1") -> bool:
         return True
 
 
-def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_anew(port: Port, tmp_path: Path) -> None:
+def test_a_slurmd_that_has_not_answered_three_times_is_killed_and_looked_at_again(port: Port, tmp_path: Path) -> None:
     assert Watched(port, tmp_path, HANGS, HANGS).did == []
     assert Watched(port, tmp_path, *[HANGS] * 5).did == [KILL]
 

@@ -12,7 +12,7 @@ from soperator_pulumi.render import layout
 from tests.unit.cluster.worker_container import IMAGE, POD_START, ROOT, Worker, paths
 
 
-def test_what_everybody_may_write_to_is_closed_before_slurmd_starts(worker: Worker) -> None:
+def test_what_everyone_may_write_to_is_closed_before_slurmd_starts(worker: Worker) -> None:
     worker.node("IDLE+DYNAMIC_NORM")
     assert worker.start()[0] == "-D"
 
@@ -118,7 +118,7 @@ def test_slurmd_finds_no_steps_of_an_earlier_container(worker: Worker) -> None:
     assert [path.name for path in spool.iterdir()] == ["cred_state"]
 
 
-def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
+def test_a_new_node_is_put_into_service_next_to_slurmd(worker: Worker) -> None:
     worker.start()
     begun, deadline = worker.root / "put-into-service", time.monotonic() + 10
     while not begun.exists() and time.monotonic() < deadline:
@@ -126,7 +126,7 @@ def test_a_new_node_is_put_into_service_beside_slurmd(worker: Worker) -> None:
     assert begun.read_text() == f"cpu-4\n{POD_START}\n{NEWCOMER_SECONDS}\n"
 
 
-def test_a_new_node_that_a_check_has_to_verify_registers_so_and_nobody_puts_it_into_service(worker: Worker) -> None:
+def test_a_new_node_that_a_check_has_to_verify_registers_so_and_no_one_puts_it_into_service(worker: Worker) -> None:
     worker.options["verify_new_nodes"] = True
     started = " ".join(worker.start())
 

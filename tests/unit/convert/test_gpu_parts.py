@@ -114,7 +114,7 @@ def test_a_container_that_may_lock_memory_lets_jobs_lock_it(tmp_path: Path) -> N
     assert [entry.leaf.value for entry in conversion.entries if entry.fate is Fate.NOT_POSSIBLE] == ["SYS_PTRACE"]
 
 
-def test_a_second_type_is_named_beside_the_first(tmp_path: Path) -> None:
+def test_a_second_type_is_named_next_to_the_first(tmp_path: Path) -> None:
     gpus, conversion = with_devices(tmp_path, "nvidia.com/gpu: 8", '"gpu:h100:4,gpu:a100:4"')
     (entry,) = [entry for entry in conversion.entries if entry.leaf.path == GRES]
     assert gpus == {"count": 8, "type": "h100"}

@@ -136,7 +136,7 @@ def test_an_object_can_be_made_to_go_after_all_that_it_owns(api: Api, cluster: C
     assert [path.partition("?")[2] for _, path, _, _ in api.requests] == ["", "propagationPolicy=Foreground"]
 
 
-def test_a_refusal_is_told_in_the_servers_words(api: Api, cluster: Cluster) -> None:
+def test_a_refusal_is_reported_in_the_servers_words(api: Api, cluster: Cluster) -> None:
     api.replies = [(403, {"message": 'configmaps "users" is forbidden: User "u" cannot get resource'})]
     with pytest.raises(KubernetesError, match=r"GET .*/configmaps/users at http://127.*: configmaps .* is forbidden"):
         cluster.get(PATH)

@@ -34,7 +34,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
         yield model
 
 
-def test_nobody_waits_for_a_cancelled_run(model: Model) -> None:
+def test_no_one_waits_for_a_cancelled_run(model: Model) -> None:
     del model
     assert lease._held == {}
 

@@ -234,7 +234,7 @@ def test_a_long_file_that_changes_is_a_difference(world: SmallWorld, capsys: pyt
     assert capsys.readouterr().out.splitlines()[-4:] == [" line 6", "-line 7", "+line seven", " line 8"]
 
 
-def test_a_file_that_somebody_else_changed_is_a_change(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_someone_else_changed_is_a_change(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
     outputs = created(world)
     world.objects[CONFIG_MAP]["data"] = {"slurm.conf": "KillWait=1\n"}
     assert ConfigFilesProvider().diff(ID, outputs, dict(CONFIG_FILES)).changes is True
@@ -254,7 +254,7 @@ def test_an_interrupted_change_is_a_change_and_told(world: SmallWorld, capsys: p
     assert "completes an interrupted change" in capsys.readouterr().out
 
 
-def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_told(
+def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_reported(
     world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = created(world)

@@ -118,7 +118,7 @@ def test_the_policy_of_one_run_counts_when_it_is_destroyed(model: Model, monkeyp
     assert job.state == "COMPLETED"
 
 
-def test_a_policy_of_one_run_for_a_misspelt_cluster_is_told_before_anything_is_drained(
+def test_a_policy_of_one_run_for_a_misspelt_cluster_is_reported_before_anything_is_drained(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "hcp: {on_timeout: abort}")
@@ -135,7 +135,7 @@ def test_a_bad_policy_of_one_run_is_refused_before_anything_is_drained(
     assert model.drained() == {}
 
 
-def test_the_gate_asks_nobody_when_nothing_has_changed(model: Model) -> None:
+def test_the_gate_asks_no_one_when_nothing_has_changed(model: Model) -> None:
     STAGE.begin(None)
     state = model.engine.state["DrainGate"]
     assert not provider("DrainGate").diff("", state, state).changes

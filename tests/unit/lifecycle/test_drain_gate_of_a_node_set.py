@@ -40,7 +40,7 @@ def test_it_asks_slurm_for_nothing_until_it_is_deleted(model: Model) -> None:
 @pytest.mark.parametrize(
     "change", [{"policies": {"gpu": {"timeout": "5m"}}}, {"selector": {"a": "b"}}, {"owner": UNKNOWN}]
 )
-def test_what_a_deletion_needs_is_recorded_anew_when_it_changes(model: Model, change: dict[str, Any]) -> None:
+def test_what_a_deletion_needs_is_recorded_again_when_it_changes(model: Model, change: dict[str, Any]) -> None:
     state = recorded(model)
     result = DrainGateProvider().diff("", state, {**state, **change})
     assert result.changes

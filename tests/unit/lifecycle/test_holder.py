@@ -95,7 +95,7 @@ def test_a_component_that_was_renamed_holds_it_from_its_first_update_on(world: S
         assert PrerequisitesProvider().check(asked(before), asked(OWN)).failures == []
 
 
-def test_an_owner_that_was_lost_by_renaming_is_told(world: SmallWorld) -> None:
+def test_an_owner_that_was_lost_by_renaming_is_reported(world: SmallWorld) -> None:
     before, now = asked(OWN), asked(OWN, owner="project.prod.hpc")
     (failure,) = PrerequisitesProvider().check(before, now).failures
     assert 'owner: got "project.prod.hpc"' in failure.reason

@@ -54,7 +54,7 @@ def test_a_namespace_that_the_program_does_not_know_is_known_again_by_what_was_f
     assert provider("NodeDrain").check(first, dict(unknown)).inputs["namespace_uid"] == "uid-0"
 
 
-def test_a_namespace_that_is_given_up_is_looked_up_anew(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_namespace_that_is_given_up_is_looked_up_again(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     STAGE.begin(model.faults)
     monkeypatch.setenv("SOPERATOR_CONTROLLER_LOST", "hpc")
     model.world.kubernetes.namespace_uid = "uid-1"
@@ -77,7 +77,7 @@ def test_a_changed_connection_is_recorded(model: Model) -> None:
 
 
 @pytest.mark.parametrize("key", ["replicas", "policy", "identity"])
-def test_what_is_not_known_yet_counts_as_changed_and_nobody_is_asked(model: Model, key: str) -> None:
+def test_what_is_not_known_yet_counts_as_changed_and_no_one_is_asked(model: Model, key: str) -> None:
     assert differs(model, **{key: UNKNOWN})
     assert model.commands == []
 
@@ -123,7 +123,7 @@ def test_a_refresh_of_a_size_that_cannot_be_looked_at_keeps_what_is_recorded(mod
     assert "cannot read its size" in model.world.reported[0]
 
 
-def test_a_namespace_that_was_made_anew_is_told(model: Model) -> None:
+def test_a_namespace_that_was_made_again_is_reported(model: Model) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"
     assert differs(model)
     assert "is not the one that this stack has recorded (its UID is uid-1, not uid-0)" in model.world.reported[0]
@@ -165,7 +165,7 @@ def test_a_policy_for_one_run_counts_over_the_recorded_one(model: Model, monkeyp
     assert model.engine.state[NAME]["policy"]["on_timeout"] == "abort"
 
 
-def test_without_waiting_busy_nodes_stay_and_a_later_run_goes_on(model: Model) -> None:
+def test_without_waiting_busy_nodes_stay_and_a_later_run_continues(model: Model) -> None:
     job = model.submit(100, required=frozenset({"gpu-2"}))
     reported = model.up(1, policy=WITHOUT_WAIT)
     assert sorted(model.pods) == ["gpu-0", "gpu-1", "gpu-2"]
@@ -308,7 +308,7 @@ def test_pods_whose_slurmd_never_reached_slurmctld_do_not_hold_up_a_scale_down(m
     assert model.world.time - before < 120
 
 
-def test_a_preview_of_a_set_that_was_scaled_beside_pulumi_says_what_to_run(model: Model) -> None:
+def test_a_preview_of_a_set_that_was_scaled_next_to_pulumi_says_what_to_run(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 6
     model.world.advance(60)
     reported = model.preview(4)
@@ -349,7 +349,7 @@ def test_another_namespace_of_the_same_name_is_not_touched(model: Model) -> None
     assert model.drained() == {}
 
 
-def test_a_namespace_that_was_made_anew_is_taken_when_the_user_says_that_the_old_one_is_lost(
+def test_a_namespace_that_was_made_again_is_taken_when_the_user_says_that_the_old_one_is_lost(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.world.kubernetes.namespace_uid = "uid-1"

@@ -158,7 +158,7 @@ def test_a_pod_that_slurm_does_not_know_is_a_change_and_told(model: Model) -> No
 
 
 @pytest.mark.parametrize("replicas", [1, 4])
-def test_a_scaled_stateful_set_is_told_at_once_with_what_to_run(model: Model, replicas: int) -> None:
+def test_a_scaled_stateful_set_is_reported_at_once_with_what_to_run(model: Model, replicas: int) -> None:
     model.world.kubernetes.sets["gpu"].replicas = replicas
     model.world.advance(10)
     assert model.differs()
@@ -226,7 +226,9 @@ def test_a_slurmctld_that_does_not_answer_counts_as_changed_and_is_said(model: M
 
 
 @pytest.mark.parametrize("operation", [operation for operation in Operation if operation is not Operation.SCALE_DOWN])
-def test_a_drain_of_ours_that_an_interrupted_run_has_left_is_taken_back(model: Model, operation: Operation) -> None:
+def test_a_drain_of_this_cluster_that_an_interrupted_run_has_left_is_taken_back(
+    model: Model, operation: Operation
+) -> None:
     model.world.slurm.drain(["gpu-0"], marker(operation))
     assert model.differs()
     assert f"gpu-0: still drained by this stack ({operation}); pulumi up undrains it" in model.world.reported
@@ -322,7 +324,7 @@ def test_a_record_that_comes_back_is_a_change_and_removed_by_the_next_update(mod
     assert sorted(model.records) == ["gpu-0"]
 
 
-def test_a_record_that_is_kept_for_somebody_is_told_and_no_change(model: Model) -> None:
+def test_a_record_that_is_kept_for_someone_is_reported_and_no_change(model: Model) -> None:
     model.world.slurm.drain(["gpu-2"], "disk")
     reported = model.up(1)
     assert sorted(model.records) == ["gpu-0", "gpu-2"]
@@ -346,6 +348,6 @@ def test_a_scale_down_to_nothing_leaves_no_record(model: Model) -> None:
     assert not model.differs()
 
 
-def test_deleting_asks_nobody(model: Model) -> None:
+def test_deleting_asks_no_one(model: Model) -> None:
     model.world.kubernetes.namespace_uid = None
     NodesReadyProvider().delete("", model.engine.state[NAME])

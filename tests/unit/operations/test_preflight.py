@@ -73,7 +73,7 @@ def test_a_namespace_of_this_stack_is_used_again() -> None:
     assert found(world) == []
 
 
-def test_a_namespace_of_somebody_else_is_not_taken_over() -> None:
+def test_a_namespace_of_someone_else_is_not_taken_over() -> None:
     world = SmallWorld()
     world.objects[NAMESPACE] = an_object()
     assert found(world) == [
@@ -91,7 +91,7 @@ def test_a_namespace_that_is_to_exist_must() -> None:
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
-def test_a_namespace_whose_pods_may_not_mount_is_told_before_the_pods_are_refused(level: str) -> None:
+def test_a_namespace_whose_pods_may_not_mount_is_reported_before_the_pods_are_refused(level: str) -> None:
     world = SmallWorld()
     world.objects[NAMESPACE] = an_object({"pod-security.kubernetes.io/enforce": level})
     (problem,) = found(world, create_namespace=False)

@@ -33,7 +33,7 @@ def test_diffs_of_the_same_moment_ask_slurmctld_once(model: Model) -> None:
     assert [command for command in model.commands if command.startswith("scontrol")] == [NODES]
 
 
-def test_a_diff_after_a_change_asks_anew(model: Model) -> None:
+def test_a_diff_after_a_change_asks_again(model: Model) -> None:
     diff(model, "NodeDrain")
     state = model.engine.state["NodeDrain gpu"]
     provider("NodeDrain").update("id", dict(state), {**state})

@@ -226,7 +226,7 @@ def test_a_way_back_is_refused_once_a_daemon_has_started(part: str, daemon: str,
         upgrade(world, "24.11").refuse_way_back()
 
 
-def test_a_way_back_is_refused_where_nobody_knows_what_has_started() -> None:
+def test_a_way_back_is_refused_where_no_one_knows_what_has_started() -> None:
     with pytest.raises(ConfigRefusedError, match=r"Set slurm\.version to 26\.05"):
         upgrade(a_world({"controller": "26.05"}), "24.11").refuse_way_back()
 
@@ -248,7 +248,7 @@ def test_a_way_back_is_refused_where_the_pod_is_the_successor_of_one_that_may_ha
         upgrade(world, "24.11").refuse_way_back()
 
 
-def test_a_way_back_is_refused_where_nobody_knows_when_the_upgrade_began() -> None:
+def test_a_way_back_is_refused_where_no_one_knows_when_the_upgrade_began() -> None:
     world = a_world({"accounting": "26.05"})
     with_pod(world, "accounting", "slurmdbd", "creating")
     del world.objects[f"{revisions_path(NAMESPACE)}/new"]

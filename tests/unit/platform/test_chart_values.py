@@ -122,7 +122,7 @@ TREES = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 
 
 @given(TREES, TREES)
-def test_merged_values_have_each_given_one_and_those_of_ours_beside_it(
+def test_merged_values_have_each_given_one_and_those_of_ours_next_to_it(
     ours: dict[str, Any], own: dict[str, Any]
 ) -> None:
     merged = merged_values(ours, own)
@@ -135,7 +135,7 @@ def test_merged_values_have_each_given_one_and_those_of_ours_beside_it(
             assert merged[key] == own[key]
 
 
-def test_null_takes_a_value_of_ours_away_at_any_depth() -> None:
+def test_null_takes_a_value_of_this_package_away_at_any_depth() -> None:
     assert merged_values({"a": {"b": 1, "c": 2}, "d": 1}, {"a": {"b": None}, "d": None, "e": {"f": None}}) == {
         "a": {"c": 2},
         "e": {},

@@ -197,7 +197,7 @@ def test_a_chart_comes_from_a_folder_packed_or_unpacked(tmp_path: Path, name: st
     assert release_source(GPU_OPERATOR, source, "v26.7.0") == {"chart": str(tmp_path / name)}
 
 
-def test_a_folder_beside_the_program_is_no_repository_of_that_name() -> None:
+def test_a_folder_next_to_the_program_is_no_repository_of_that_name() -> None:
     assert release_source(GPU_OPERATOR, ChartSource(folder="charts"), "v26.7.0") == {
         "chart": "./charts/gpu-operator-v26.7.0.tgz"
     }

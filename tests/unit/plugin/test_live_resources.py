@@ -144,7 +144,7 @@ def test_a_secret_that_a_preview_does_not_know_stays_unknown(plugin: ResourcePro
     assert UNKNOWN in str(answer.inputs)
 
 
-def test_what_a_preview_knows_is_checked_beside_what_it_does_not(plugin: ResourceProviderStub) -> None:
+def test_what_a_preview_knows_is_checked_next_to_what_it_does_not(plugin: ResourceProviderStub) -> None:
     answer = checked(plugin, "NodeDrain", {"replicas": UNKNOWN, "node_set": "cpu", "identity": 1.0})
     found = {check_failure.property: check_failure.reason for check_failure in answer.failures}
     assert found.keys() == {"namespace", "owner", "selector", "policy", "identity"}
@@ -159,7 +159,7 @@ def test_a_resource_that_there_is_not_is_refused_by_name(plugin: ResourceProvide
 # -- diff, create, read, update, delete -------------------------------------------------------------------------------
 
 
-def test_what_a_diff_finds_is_shown_beside_the_resource(
+def test_what_a_diff_finds_is_shown_next_to_the_resource(
     plugin: ResourceProviderStub, logged: list[tuple[str, str]]
 ) -> None:
     answer = diff(plugin, created(plugin), files=CHANGED)

@@ -52,7 +52,7 @@ def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
         "registry.example/app@sha256:" + "0" * 64,
     ],
 )
-def test_what_everybody_may_read_is_none(text: str) -> None:
+def test_what_everyone_may_read_is_none(text: str) -> None:
     assert kind_of(text) is None
 
 

@@ -56,7 +56,7 @@ def test_a_partition_that_is_new_or_changes_reloads() -> None:
     assert {change.what for change in found} >= {"NodeSet=b", "PartitionName=big", "PartitionName=main"}
 
 
-def test_a_node_set_that_leaves_lets_its_jobs_go_on() -> None:
+def test_a_node_set_that_leaves_lets_its_jobs_continue() -> None:
     found = between({"node_sets": [SETS[0], {**SETS[1], "partitions": ["main"]}]}, {"node_sets": SETS[:1]})
     assert {change.effect for change in found} == {Effect.RELOAD}
 

@@ -46,7 +46,7 @@ def test_a_cluster_without_hooks_has_no_trace_of_them() -> None:
     assert not {"Prolog", "Epilog", "PrologFlags", "PrologEpilogTimeout"} & parameters().keys()
 
 
-def test_hooks_of_nobody_cost_a_cluster_of_cpus_an_epilog_alone() -> None:
+def test_hooks_of_no_one_cost_a_cluster_of_cpus_an_epilog_alone() -> None:
     found = parameters(hooks={})
 
     assert found["Epilog"] == layout.JOB_EPILOG

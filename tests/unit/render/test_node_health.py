@@ -114,7 +114,7 @@ def test_slurmd_runs_the_checks_as_often_and_where_the_spec_says() -> None:
     assert "HealthCheckNodeState=IDLE,MIXED" in lines
 
 
-def test_a_program_of_the_users_own_is_a_file_beside_the_settings() -> None:
+def test_a_program_of_the_users_own_is_a_file_next_to_the_settings() -> None:
     spec = a_spec(health={"program": {"script": "exit 0\n", "timeout": "3s"}})
     files = health_files(spec)
     made = check_settings.parse(files["cpu.json"])

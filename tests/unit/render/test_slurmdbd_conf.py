@@ -63,7 +63,7 @@ def test_slurm_conf_has_the_rules_and_the_parts_of_jobs_to_store() -> None:
     assert found["AccountingStoreFlags"] == "job_script,job_env"
 
 
-def test_gpus_are_recorded_by_type_beside_their_sum() -> None:
+def test_gpus_are_recorded_by_type_next_to_their_sum() -> None:
     gpus = [
         {"count": 8, "type": "h100"},
         {"count": 4, "type": "h100", "mig": {"1g.10gb": 7}},

@@ -82,7 +82,7 @@ def test_a_list_that_did_not_come_whole_says_nothing_of_who_is_left() -> None:
     assert type(refusal("scontrol: error: failed to delete nodes cpu-[0-")) is SlurmError
 
 
-def test_each_job_that_is_refused_is_told_with_slurms_words() -> None:
+def test_each_job_that_is_refused_is_reported_with_slurms_words() -> None:
     words = "Requested operation is presently disabled for job 8\n10_[9]: Requested operation is presently disabled\n"
     assert job_refusals(Answer(1, "", words), IDS) == {
         8: "Requested operation is presently disabled",
@@ -90,7 +90,7 @@ def test_each_job_that_is_refused_is_told_with_slurms_words() -> None:
     }
 
 
-def test_what_scancel_refuses_is_told_as_well() -> None:
+def test_what_scancel_refuses_is_reported_as_well() -> None:
     words = "scancel: error: Kill job error on job id 10_2: Access/permission denied"
     assert job_refusals(Answer(210, "", words), IDS) == {12: "Access/permission denied"}
 
@@ -109,7 +109,7 @@ scancel: error: Kill job error on job id 8: Job/step already completing or compl
         "scancel: error: Kill job error on job id 6: Unable to contact slurm controller (connect failure)",
     ],
 )
-def test_nobody_listening_is_no_refusal_of_a_job(words: str) -> None:
+def test_no_one_listening_is_no_refusal_of_a_job(words: str) -> None:
     with pytest.raises(NotRunningError):
         job_refusals(Answer(1, "", words), IDS)
 

@@ -91,7 +91,7 @@ def test_a_waiting_job_may_be_of_several_partitions() -> None:
     assert str(job) == "7 (alice, waiting)"
 
 
-def test_slurms_refusal_is_told_in_its_own_words() -> None:
+def test_slurms_refusal_is_reported_in_its_own_words() -> None:
     refused = Answer(1, "", "slurm_reconfigure error: Unable to contact slurm controller (connect failure)\n")
     with pytest.raises(SlurmError, match=r"^slurm_reconfigure error: Unable to contact"):
         ScontrolClient(Canned(scontrol_reconfigure=refused)).reconfigure()

@@ -64,7 +64,7 @@ def test_each_of_those_who_wait_gets_the_error() -> None:
     assert len(held.begun) == 2
 
 
-def test_nobody_waits_for_one_who_was_interrupted() -> None:
+def test_no_one_waits_for_one_who_was_interrupted() -> None:
     class Interrupted:
         def run(self, *_: object, **__: object) -> Answer:
             raise KeyboardInterrupt

@@ -46,7 +46,7 @@ def test_a_single_mistake_gives_a_single_problem(mutation: Mutation) -> None:
         ("health", {"long_checks": {"memory_bandwidth": {"undrain": "auto"}}, "verify_new_nodes": True, "intreval": 1}),
     ],
 )
-def test_gpus_of_no_known_maker_are_one_problem_beside_those_of_what_looks_at_them(
+def test_gpus_of_no_known_maker_are_one_problem_next_to_those_of_what_looks_at_them(
     resource: str, key: str, value: Data
 ) -> None:
     described = a_cluster(**{key: value})
@@ -57,7 +57,7 @@ def test_gpus_of_no_known_maker_are_one_problem_beside_those_of_what_looks_at_th
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=repr)
-def test_a_problem_is_told_in_our_words(mutation: Mutation) -> None:
+def test_a_problem_is_reported_in_our_words(mutation: Mutation) -> None:
     spoiled = a_cluster(node_sets=[{"name": name, "cpus": 2, "memory_gib": 4} for name in ("x", "y", "z")])
     mutation.spoil(spoiled)
     text = str(the_error_of(spoiled)).splitlines()[1]

@@ -63,7 +63,7 @@ def test_by_default_no_job_is_ended_for_a_drain_and_everything_is_put_back() -> 
     assert RollingUpdateSpec().max_unavailable == Share(10, percent=True)
 
 
-def test_a_long_time_for_jobs_needs_a_longer_wait_only_where_the_deployment_goes_on_waiting() -> None:
+def test_a_long_time_for_jobs_needs_a_longer_wait_only_where_the_deployment_continues_to_wait() -> None:
     assert parse_drain({"timeout": "30d"}, "here").max_wait == timedelta(days=7)
     with pytest.raises(SpecError, match=r'max_wait: "7d" is shorter than timeout = "30d"'):
         parse_drain({"timeout": "30d", "on_timeout": "wait"}, "here")

@@ -56,7 +56,7 @@ def test_all_problems_of_containers_are_reported_at_once() -> None:
     }
 
 
-def test_images_for_everybody_are_named_once_and_come_from_allowed_registries() -> None:
+def test_images_for_everyone_are_named_once_and_come_from_allowed_registries() -> None:
     found = problems(
         images=["ubuntu", "docker.io/library/ubuntu:latest", "nvcr.io/a/b:1", "nvcr.io.example.com/a:1", "no image"],
         allowed_registries=["docker.io/library", "nvcr.io"],

@@ -86,7 +86,7 @@ def with_drain(**drain: object) -> Data:
         ({"images": {name: "a" for name in IMAGES if name != "munge"}}, "images.munge: missing."),
     ],
 )
-def test_a_mistake_that_people_make_is_told_with_what_is_allowed(overrides: Data, words: str) -> None:
+def test_a_mistake_that_people_make_is_reported_with_what_is_allowed(overrides: Data, words: str) -> None:
     message = the_message_of(a_cluster(**overrides))
     assert message.startswith("soperator:cluster has 1 problem:\n")
     assert words in message

@@ -128,12 +128,12 @@ def scratch(path: str, *roles: str) -> Data:
         ({"path": "/x", "host_path": "/var"}, "which shows /var/lib/containerd"),
     ],
 )
-def test_a_submount_that_does_not_fit_is_told_with_what_is_allowed(submount: Data, words: str) -> None:
+def test_a_submount_that_does_not_fit_is_reported_with_what_is_allowed(submount: Data, words: str) -> None:
     assert words in why_not(submount)
 
 
 @pytest.mark.parametrize(("first", "second"), [("/data", "/data"), ("/data", "/data/x"), ("/data/x", "/data")])
-def test_two_submounts_are_beside_each_other(first: str, second: str) -> None:
+def test_two_submounts_are_in_parallel(first: str, second: str) -> None:
     assert why_not(scratch(first), scratch(second)).startswith(f'jail.submounts[1].path: "{second}"')
 
 

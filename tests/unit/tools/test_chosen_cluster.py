@@ -72,7 +72,7 @@ def test_a_context_alone_is_looked_up_in_the_default_kubeconfig(
         ("- a list", "holds no cluster"),
     ],
 )
-def test_a_broken_kubeconfig_is_told_in_words(
+def test_a_broken_kubeconfig_is_reported_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, said: str
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(a_kubeconfig(tmp_path, content)))
@@ -81,7 +81,9 @@ def test_a_broken_kubeconfig_is_told_in_words(
         chosen_cluster.choose()
 
 
-def test_a_kubeconfig_that_is_not_there_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_that_is_not_there_is_reported_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
     with pytest.raises(UserError, match=f"{tmp_path}/none can't be read.*unset it to use the embedded"):

@@ -59,7 +59,7 @@ def is_gone(noted: Path) -> bool:
         return True
 
 
-def test_tasks_run_beside_each_other_and_their_lines_open_with_their_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tasks_run_in_parallel_and_their_lines_open_with_their_names(capsys: pytest.CaptureFixture[str]) -> None:
     both = threading.Barrier(2, timeout=240)
 
     def task() -> None:

@@ -36,7 +36,7 @@ def test_a_tree_that_will_be_filled_first_may_be_absent(world: JailWorld, printe
     assert printed.lines() == [f"jail: debian:12 ({OLD}) -> debian:13 ({NEW})"]
 
 
-def test_a_switch_that_somebody_made_by_hand_is_a_change(world: JailWorld) -> None:
+def test_a_switch_that_someone_made_by_hand_is_a_change(world: JailWorld) -> None:
     world._flip(NEW)
     assert ActiveTreeProvider().diff("", wanted(OLD), wanted(OLD)).changes is True
 
@@ -77,7 +77,7 @@ def test_a_jail_that_cannot_be_looked_at_counts_as_changed_and_is_told(world: Ja
     assert "The Kubernetes API" in second
 
 
-def test_an_answer_that_is_none_is_told(world: JailWorld, printed: Printed) -> None:
+def test_an_answer_that_is_none_is_reported(world: JailWorld, printed: Printed) -> None:
     world.trees = [{"no": "tree"}]
     assert ActiveTreeProvider().diff("", wanted(OLD), wanted(OLD)).changes is True
     assert "its trees cannot be listed" in printed.lines()[0]
@@ -107,7 +107,7 @@ def test_a_switch_is_a_job_whose_report_is_printed(world: JailWorld, printed: Pr
     assert not any("{" in line for line in lines), "an object for programs"
 
 
-def test_the_first_switch_of_a_new_stack_is_told(world: JailWorld, printed: Printed) -> None:
+def test_the_first_switch_of_a_new_stack_is_reported(world: JailWorld, printed: Printed) -> None:
     ActiveTreeProvider().create(wanted())
     assert printed.lines()[0] == f"jail: debian:12 ({OLD}) -> debian:13 ({NEW})"
     assert world.active == NEW
@@ -159,7 +159,7 @@ def test_a_refused_switch_fails_with_the_report_and_changes_nothing(world: JailW
     assert world.jobs_of("collect") == []
 
 
-def test_a_switch_that_somebody_takes_back_at_once_is_an_error(world: JailWorld) -> None:
+def test_a_switch_that_someone_takes_back_at_once_is_an_error(world: JailWorld) -> None:
     world.programs["switch"] = lambda _arguments: Run()
     with pytest.raises(JailError, match="another run switched to another tree"):
         ActiveTreeProvider().update("", wanted(OLD), wanted())

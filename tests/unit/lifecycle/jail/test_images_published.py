@@ -28,7 +28,7 @@ def publishes(world: JailWorld, *runs: Run) -> None:
     world.add_job(JOB, "publish", container="publish")
 
 
-def test_images_that_are_missing_are_told_and_the_next_run_starts_the_job_again(
+def test_images_that_are_missing_are_reported_and_the_next_run_starts_the_job_again(
     world: JailWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     publishes(world, Run(REFUSED, message="a:1: skopeo: denied"), Run(0, "a:1 is published as sha256:1"))

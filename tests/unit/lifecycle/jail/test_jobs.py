@@ -51,21 +51,21 @@ def test_a_job_that_is_complete_returns_what_its_pod_printed(world: JailWorld) -
     assert outcome.log == ("half", '{"files": 2}')
 
 
-def test_what_its_pod_prints_is_told_while_it_runs_and_once(world: JailWorld) -> None:
+def test_what_its_pod_prints_is_reported_while_it_runs_and_once(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, seconds=20)
     prints(world, started(world), "1 of 2 files", "1 of 2 files", "2 of 2 files")
     following(world).end()
     assert world.reported == ["jail: 1 of 2 files", "jail: 2 of 2 files"]
 
 
-def test_all_that_it_prints_is_told_also_what_comes_at_once_and_last(world: JailWorld) -> None:
+def test_all_that_it_prints_is_reported_also_what_comes_at_once_and_last(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, 'a\nb\n\nc\nd\n{"files": 2}', seconds=5)
     prints(world, started(world), "a", "a\nb\n\nc")
     following(world).end()
     assert world.reported == ["jail: a", "jail: b", "jail: c", "jail: d"]
 
 
-def test_it_is_told_once_a_second_at_most(world: JailWorld) -> None:
+def test_it_is_reported_once_a_second_at_most(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, seconds=10)
     reported_at: list[float] = []
     prints(world, started(world), *[f"{number} files" for number in range(100)], every=0.1)
@@ -80,7 +80,7 @@ def test_a_flood_is_cut_and_the_rest_pointed_to(world: JailWorld) -> None:
     assert world.reported[59:] == ["jail: file 59", f"jail: and 40 more lines: kubectl logs -n {NAMESPACE} job/{NAME}"]
 
 
-def test_what_takes_long_in_silence_is_told_again_now_and_then(world: JailWorld) -> None:
+def test_what_takes_long_in_silence_is_reported_again_now_and_then(world: JailWorld) -> None:
     world.programs["populate"] = lambda _arguments: Run(0, seconds=100)
     pod = started(world)
     pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "ContainerCreating"}}
@@ -120,7 +120,7 @@ def test_a_pod_that_cannot_start_is_given_up_with_the_reason(world: JailWorld, s
     assert 600 <= world.clock.time < 610
 
 
-def test_a_pod_that_may_not_be_made_is_told(world: JailWorld) -> None:
+def test_a_pod_that_may_not_be_made_is_reported(world: JailWorld) -> None:
     pod = started(world)
     del world.objects[f"{PODS}/{pod['metadata']['name']}"]
     uid = world.objects[f"{JOBS}/{NAME}"]["metadata"]["uid"]
@@ -170,7 +170,7 @@ def test_a_wait_for_a_machine_ends_when_the_user_said_and_names_what_to_do(world
     assert 90 <= world.clock.time < 92
 
 
-def test_a_job_whose_pods_are_killed_goes_on(world: JailWorld) -> None:
+def test_a_job_whose_pods_are_killed_continues(world: JailWorld) -> None:
     runs = [Run(137), Run(137), Run(0, "whole")]
     world.programs["populate"] = lambda _arguments: runs.pop(0)
     started(world)
@@ -190,7 +190,7 @@ def test_what_fails_and_is_tried_again_says_why(world: JailWorld) -> None:
     ]
 
 
-def test_a_job_whose_pod_is_deleted_goes_on_with_the_next_one(world: JailWorld) -> None:
+def test_a_job_whose_pod_is_deleted_continues_with_the_next_one(world: JailWorld) -> None:
     job = world.objects[f"{JOBS}/{NAME}"] if started(world) else {}
     first = the_pod(world)
     del world.objects[f"{PODS}/{first['metadata']['name']}"]
@@ -230,12 +230,12 @@ def test_a_job_whose_pods_are_gone_says_why_kubernetes_gave_it_up(world: JailWor
     assert following(world).end().failure == "BackoffLimitExceeded: enough"
 
 
-def test_a_job_that_is_not_there_is_told_with_what_to_do(world: JailWorld) -> None:
+def test_a_job_that_is_not_there_is_reported_with_what_to_do(world: JailWorld) -> None:
     with pytest.raises(NotReadyError, match=r"does not exist, it was deleted\. Refresh the stack"):
         following(world).end()
 
 
-def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_put_in(world: JailWorld) -> None:
+def test_a_job_is_made_again_from_its_own_manifest_without_what_kubernetes_has_put_in(world: JailWorld) -> None:
     started(world)
     before = following(world).look()
     following(world).recreate(before)
@@ -247,7 +247,7 @@ def test_a_job_is_made_anew_from_its_own_manifest_without_what_kubernetes_has_pu
 
 
 @pytest.mark.parametrize("operation", ["Update", "Apply"])
-def test_a_job_made_anew_stays_its_makers(world: JailWorld, operation: str) -> None:
+def test_a_job_made_again_stays_its_makers(world: JailWorld, operation: str) -> None:
     """Update is that of a creation. Kubernetes takes one name with two operations for two managers."""
     started(world)
     path = f"{JOBS}/{NAME}"

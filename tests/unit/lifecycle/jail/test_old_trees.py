@@ -19,7 +19,7 @@ def collected(world: JailWorld) -> list[str]:
     return next((run for run in world.ran if run[0] == "collect"), [])
 
 
-def test_live_jobs_and_trees_with_open_sessions_are_told_to_what_removes_old_trees(world: JailWorld) -> None:
+def test_live_jobs_and_trees_with_open_sessions_are_reported_to_what_removes_old_trees(world: JailWorld) -> None:
     world.slurm.jobs = {7: Job(7, state="RUNNING"), 8: Job(8, state="COMPLETED"), 9: Job(9)}
     live_jobs: list[dict[str, str]] = []
 
@@ -95,12 +95,12 @@ def test_a_login_pod_that_cannot_be_reached_keeps_all_trees(
     assert "login-0: not reached" in "".join(printed.lines())
 
 
-def test_a_login_pod_that_does_not_run_has_nobody_in_it(world: JailWorld) -> None:
+def test_a_login_pod_that_does_not_run_has_no_one_in_it(world: JailWorld) -> None:
     world.add_pod("login-1", "login", "creating")
     assert "--in-use=" in collected(world)
 
 
-def test_removing_that_fails_is_told_and_is_no_error(world: JailWorld, printed: Printed) -> None:
+def test_removing_that_fails_is_reported_and_is_no_error(world: JailWorld, printed: Printed) -> None:
     world.programs["collect"] = lambda _arguments: Run(REFUSED, "", "input/output error")
     assert collected(world) != []
     line = "jail: could not remove old trees, the next switch tries again: input/output error"

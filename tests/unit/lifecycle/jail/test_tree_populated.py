@@ -29,7 +29,7 @@ def populates(world: JailWorld, *runs: Run) -> None:
     world.add_job(JOB, "populate", container="populate")
 
 
-def test_a_tree_is_waited_for_and_its_size_is_told(world: JailWorld, printed: Printed) -> None:
+def test_a_tree_is_waited_for_and_its_size_is_reported(world: JailWorld, printed: Printed) -> None:
     populates(world, Run(0, 'populate: 3 of 3 files\n{"files": 30000, "bytes": 943718400, "seconds": 12.3}'))
     assert TreePopulatedProvider().create(dict(FILLED)).outs == FILLED
     assert printed.lines()[-1] == f"jail: debian:13 is tree {NEW}: 30,000 files, 900 MiB, in 12 s"

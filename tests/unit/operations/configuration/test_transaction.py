@@ -115,7 +115,7 @@ def test_a_refusal_after_an_interrupted_change_goes_back_to_the_last_files_that_
     assert world.runs_on == OLD
 
 
-def test_when_restoring_fails_as_well_both_reasons_are_told(world: SmallWorld) -> None:
+def test_when_restoring_fails_as_well_both_reasons_are_reported(world: SmallWorld) -> None:
     world.refuses = lambda _files: True
     with pytest.raises(ConfigRefusedError, match="Restoring the old files failed as well"):
         put(world, slurm_files(NEW), OLD)
@@ -303,7 +303,7 @@ def test_a_partition_without_jobs_is_removed(world_of_two_partitions: SmallWorld
     assert world_of_two_partitions.runs_on == MAIN
 
 
-def test_what_may_lose_jobs_is_refused_when_nobody_can_say_whether_there_are_any(
+def test_what_may_lose_jobs_is_refused_when_no_one_can_say_whether_there_are_any(
     world_of_two_partitions: SmallWorld,
 ) -> None:
     world_of_two_partitions.unreachable = True
@@ -404,7 +404,7 @@ def test_pods_that_are_going_are_not_waited_for(world: SmallWorld) -> None:
 SSHD = [Reader(component="login", container="sshd")]
 
 
-def test_sshd_starts_anew_on_a_file_that_it_has_checked() -> None:
+def test_sshd_starts_again_on_a_file_that_it_has_checked() -> None:
     world = SmallWorld()
     put(world, wanted("sshd-config", {"sshd_config": "Port 2222"}, SSHD, AfterSync.SSHD))
     world.add_pod("login-0", "login")

@@ -111,7 +111,7 @@ def test_a_dump_that_fails_leaves_all_former_ones(volume: Path, tool: str) -> No
     ]
 
 
-def test_a_dump_beside_another_one_is_left_out(volume: Path) -> None:
+def test_a_dump_next_to_another_one_is_left_out(volume: Path) -> None:
     with subprocess.Popen(
         ["flock", volume / ".lock", "-c", "echo held; read -r _"],
         stdin=subprocess.PIPE,

@@ -54,13 +54,13 @@ def test_what_cannot_be_read_is_refused_in_words(text: str, words: str, monkeypa
     assert words in str(raised.value)
 
 
-def test_all_that_is_wrong_with_it_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_wrong_with_it_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOPERATOR_DRAIN", "hpc: {grace: 1h, timeout: soon, on_timeout: kill}")
     with pytest.raises(SpecError, match="3 problems"):
         policy_of("hpc", RECORDED)
 
 
-def test_a_cluster_that_it_does_not_name_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_it_does_not_name_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOPERATOR_DRAIN", raising=False)
     assert unheeded("hpc") == ""
     monkeypatch.setenv("SOPERATOR_DRAIN", "{red: {timeout: 1h}, 'no': {timeout: 1h}}")

@@ -37,7 +37,7 @@ def test_nothing_is_asked_when_no_node_leaves(bench: Bench) -> None:
     assert bench.commands == []
 
 
-def test_progress_says_what_is_left_and_each_line_how_to_go_on_and_how_to_undo(bench: Bench) -> None:
+def test_progress_says_what_is_left_and_each_line_how_to_continue_and_how_to_undo(bench: Bench) -> None:
     bench.submit(width=4, seconds=100)
     bench.free("gpu-3")
     progress = [line for line in bench.world.reported if "0 of 1 node free" in line]
@@ -52,7 +52,7 @@ def test_whatever_it_waits_for_it_says_how_to_undo_it(operation: Operation) -> N
     assert re.search(r"undoes them\.$", continue_or_undo(operation, [leaving("gpu-3")]))
 
 
-def test_a_long_wait_is_told_less_and_less_often(bench: Bench) -> None:
+def test_a_long_wait_is_reported_less_and_less_often(bench: Bench) -> None:
     bench.submit(width=4, seconds=7000)
     bench.free("gpu-3")
     assert 10 < len([line for line in bench.world.reported if "0 of 1 node free" in line]) < 40

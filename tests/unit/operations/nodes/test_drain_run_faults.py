@@ -30,7 +30,7 @@ def test_a_slurmctld_that_stays_away_ends_the_run_when_the_policy_does(bench: Be
     assert 1200 <= bench.world.time < 1300
 
 
-def test_a_drain_that_may_have_been_set_is_told_when_slurmctld_does_not_come_back(bench: Bench) -> None:
+def test_a_drain_that_may_have_been_set_is_reported_when_slurmctld_does_not_come_back(bench: Bench) -> None:
     def breaks_down(command: Sequence[str]) -> Answer | None:
         if "state=drain" in command:
             bench.world.programs.run(command)

@@ -94,7 +94,7 @@ def test_operations_of_one_process_share_it_until_the_last_has_ended(api: Api, c
     assert holder(api) == ""
 
 
-def test_who_waits_is_told_for_whom_and_continues_when_that_one_has_ended(api: Api, clock: FakeClock) -> None:
+def test_who_waits_is_reported_for_whom_and_continues_when_that_one_has_ended(api: Api, clock: FakeClock) -> None:
     take(api, AGENT)
     for second in range(5, 100, 5):
         clock.after(second, lambda second=second: take(api, AGENT, f"2026-01-01T00:00:{second:02}.000000Z"))  # type: ignore[misc] # a default
@@ -166,7 +166,7 @@ def test_it_is_renewed_while_it_is_held(api: Api, clock: FakeClock) -> None:
         assert api.objects[PATH]["spec"]["renewTime"] > before
 
 
-def test_an_operation_that_joins_renews_it_at_once_as_nobody_may_have_for_long(api: Api, clock: FakeClock) -> None:
+def test_an_operation_that_joins_renews_it_at_once_as_no_one_may_have_for_long(api: Api, clock: FakeClock) -> None:
     with a_lease(api, clock).held():
         before = renewed(api)
         clock.sleep(25)
@@ -272,7 +272,7 @@ def test_another_one_that_held_it_for_a_moment_ends_nothing(clock: FakeClock) ->
         assert holder(api) == me()
 
 
-def test_a_lease_that_somebody_deletes_meanwhile_is_created_again(clock: FakeClock) -> None:
+def test_a_lease_that_someone_deletes_meanwhile_is_created_again(clock: FakeClock) -> None:
     api = Busy()
     api.between = lambda: api.delete(PATH)
     with a_lease(api, clock).held():

@@ -51,7 +51,7 @@ def test_names_that_slurm_does_not_have_are_nothing(model: Model) -> None:
     assert removal.lines() == []
 
 
-def test_no_names_ask_nobody(model: Model) -> None:
+def test_no_names_ask_no_one(model: Model) -> None:
     cleanup(model).remove([])
     assert model.commands == []
 
@@ -83,7 +83,7 @@ def test_a_record_on_which_a_job_is_for_slurm_stays_until_slurm_gives_the_node_u
 
 
 @pytest.mark.parametrize("reason", ["disk", "soperator-pulumi other: scale-down 0f0f0f"])
-def test_a_record_that_somebody_else_drained_stays_with_its_drain(model: Model, reason: str) -> None:
+def test_a_record_that_someone_else_drained_stays_with_its_drain(model: Model, reason: str) -> None:
     model.world.slurm.drain(["gpu-1"], reason)
     removal = cleanup(model).remove(NAMES)
     assert removal.kept == {"gpu-1": f"someone else drained it ({reason}), and it must be drained when it is back"}

@@ -144,7 +144,7 @@ def test_a_node_with_a_job_that_an_interrupted_run_drained_is_drained_again_and_
 
 
 @pytest.mark.parametrize("state", ["IDLE+DRAIN", "IDLE+FAIL"])
-def test_what_somebody_else_took_out_of_service_does_not_count_and_goes_first(state: str) -> None:
+def test_what_someone_else_took_out_of_service_does_not_count_and_goes_first(state: str) -> None:
     recreation = a_renewal([a_node("gpu-2", state, "disk")])
     assert recreation.next() == ("gpu-2", "gpu-0")
     assert replace(recreation, draining=frozenset({"gpu-2"})).next() == ("gpu-0",)

@@ -69,7 +69,7 @@ def test_a_node_that_comes_late_is_waited_for(world: SmallWorld) -> None:
 
 
 @pytest.mark.parametrize("state", [("IDLE", "DRAIN"), ("MIXED",), ("ALLOCATED", "COMPLETING"), ("IDLE", "RESERVED")])
-def test_a_node_that_works_or_that_somebody_drained_has_joined(world: SmallWorld, state: tuple[str, ...]) -> None:
+def test_a_node_that_works_or_that_someone_drained_has_joined(world: SmallWorld, state: tuple[str, ...]) -> None:
     world.slurm.nodes["cpu-1"].shown = state
     assert missing(world) == []
 
@@ -140,7 +140,7 @@ def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: SmallWor
         (None, "its StatefulSet was deleted"),
     ],
 )
-def test_a_stateful_set_of_another_size_is_told_at_once_with_what_to_run(
+def test_a_stateful_set_of_another_size_is_reported_at_once_with_what_to_run(
     world: SmallWorld, live: int | None, words: str
 ) -> None:
     waiting = registration(world)
@@ -159,7 +159,7 @@ def test_a_pod_that_is_being_deleted_has_not_joined_though_it_is_ready(world: Sm
     assert missing(world) == ["cpu-1: its pod is being deleted"]
 
 
-def test_reasons_are_told_while_waiting_but_not_in_the_first_seconds(world: SmallWorld) -> None:
+def test_reasons_are_reported_while_waiting_but_not_in_the_first_seconds(world: SmallWorld) -> None:
     world.add_pod("cpu-1", "worker", "no image", node_set="cpu")
     registration(world).wait(names(2), 25)
     assert world.reported[0] == "cpu: 1 of 2 nodes have joined, 25 s left"

@@ -94,7 +94,7 @@ def test_idle_nodes_go_first_and_then_those_whose_jobs_end_first(model: Model) -
     assert noted == [["gpu-2"], ["gpu-1"], ["gpu-0"]]
 
 
-def test_nodes_whose_job_does_not_end_in_time_go_on_with_their_old_pods_and_the_others_are_new(model: Model) -> None:
+def test_nodes_whose_job_does_not_end_in_time_continue_with_their_old_pods_and_the_others_are_new(model: Model) -> None:
     job = model.submit(limit_seconds=9000)
     with pytest.raises(DrainError) as raised:
         model.up(3, template="b", policy=DrainSpec.model_validate({"timeout": "1m"}))
@@ -117,7 +117,7 @@ def test_after_it_stops_a_renewed_node_that_joined_meanwhile_is_in_service(model
     assert (model.revisions(), model.drained()) == (["a", "a", "b"], {})
 
 
-def test_without_waiting_free_nodes_are_renewed_and_a_later_run_goes_on_with_the_others(model: Model) -> None:
+def test_without_waiting_free_nodes_are_renewed_and_a_later_run_continues_with_the_others(model: Model) -> None:
     policy = DrainSpec.model_validate({"wait": False})
     job = model.submit(seconds=1000)
     reported = model.up(3, template="b", policy=policy)
@@ -208,7 +208,7 @@ def test_new_pods_that_do_not_come_up_stop_it_with_the_reason_and_the_rest_stays
     assert "2 of 3 nodes have their old pods and stay in service" in str(raised.value)
 
 
-def test_once_they_come_up_the_next_run_goes_on(model: Model) -> None:
+def test_once_they_come_up_the_next_run_continues(model: Model) -> None:
     model.world.kubernetes.new_pods_fit = False
     with pytest.raises(NotReadyError):
         model.up(3, template="b")
@@ -239,7 +239,7 @@ def test_broken_pods_are_renewed_at_once_as_nothing_runs_in_them(model: Model) -
     assert (model.revisions(), model.drained()) == (["c", "c", "c"], {})
 
 
-def test_a_drain_of_somebody_else_is_still_there_afterwards_and_stops_nothing(model: Model) -> None:
+def test_a_drain_of_someone_else_is_still_there_afterwards_and_stops_nothing(model: Model) -> None:
     model.world.slurm.drain(["gpu-1"], "disk")
     model.up(3, template="b")
     assert model.revisions() == ["b", "b", "b"]

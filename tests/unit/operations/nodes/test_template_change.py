@@ -141,7 +141,7 @@ def test_a_value_that_pulumi_has_applied_and_the_program_no_longer_has_changes_t
     assert changes_pods(put(AS_WRITTEN, path, None), a_stateful_set())
 
 
-def test_what_somebody_else_has_added_stays() -> None:
+def test_what_someone_else_has_added_stays() -> None:
     without = put(LIVE, "metadata.annotations.restarted", None)
     assert not changes_pods(without, a_stateful_set())
 

@@ -28,7 +28,7 @@ def test_what_an_earlier_run_of_ours_left_drained_is_put_back_as_well(bench: Ben
     assert bench.reasons() == {}
 
 
-def test_a_drain_of_somebody_else_is_in_force_as_before_after_an_abort(bench: Bench) -> None:
+def test_a_drain_of_someone_else_is_in_force_as_before_after_an_abort(bench: Bench) -> None:
     bench.submit(width=4, seconds=1000)
     bench.world.slurm.drain(["gpu-3"], "fan broken")
     with pytest.raises(DrainError):
@@ -54,7 +54,7 @@ def test_when_nothing_can_be_put_back_it_says_what_stays_drained_and_how_to_undo
     assert "All nodes drained for this change are undrained" not in str(raised.value)
 
 
-def test_putting_back_goes_on_when_slurmctld_is_back(bench: Bench) -> None:
+def test_putting_back_continues_when_slurmctld_is_back(bench: Bench) -> None:
     bench.submit(width=4, seconds=1000)
 
     def crashes(command: Sequence[str]) -> None:

@@ -284,7 +284,7 @@ def test_a_feature_is_needed_only_where_it_is_used() -> None:
 
 
 @pytest.mark.parametrize(("ingress", "severity"), [([], Severity.WARNED), ([{"ip": "192.0.2.1"}], Severity.PASSED)])
-def test_a_load_balancer_that_nobody_serves_is_a_warning(ingress: list[dict[str, str]], severity: Severity) -> None:
+def test_a_load_balancer_that_no_one_serves_is_a_warning(ingress: list[dict[str, str]], severity: Severity) -> None:
     api, wanted = SmallWorld(), {"metadata": {"name": "login"}, "spec": {"type": "LoadBalancer"}}
     other = {
         "metadata": {"name": "web"},

@@ -74,7 +74,7 @@ def test_the_size_that_fits_is_one_that_all_fitting_machines_have_after_their_da
     assert (at_most.severity, at_most.found) == (Severity.PASSED, found.found)
 
 
-def test_a_machine_without_a_whole_cpu_is_told_no_size() -> None:
+def test_a_machine_without_a_whole_cpu_is_reported_no_size() -> None:
     found = judged(pods(cpu="500m", memory="256Mi"), a_machine(cpu="900m"))
     assert (found.severity, found.found) == (Severity.PASSED, "1 of 1 machines fit")
 
@@ -167,7 +167,7 @@ def test_devices_that_the_program_will_list_are_a_warning_but_too_few_cpus_are_n
     assert found.severity is Severity.REFUSED
 
 
-def test_a_device_that_no_machine_and_no_program_lists_is_refused_beside_one_that_will_be_listed() -> None:
+def test_a_device_that_no_machine_and_no_program_lists_is_refused_next_to_one_that_will_be_listed() -> None:
     (found,) = fit_findings([pods(nvidia_gpu="8")], [a_machine()], to_come=["rdma/hca"])
     assert found.severity is Severity.REFUSED
     assert found.cure == f"Install the device plugin of {GPU}, change the count, or stop what else takes them."

@@ -16,7 +16,7 @@ def test_a_node_that_this_run_has_drained_and_that_holds_no_job_is_free() -> Non
     assert why_not_free(evidence(node("gpu-1", "IDLE+DRAIN", RUN))) == []
 
 
-def test_a_node_that_somebody_else_has_drained_and_that_holds_no_job_is_free() -> None:
+def test_a_node_that_someone_else_has_drained_and_that_holds_no_job_is_free() -> None:
     assert why_not_free(evidence(node("gpu-1", "IDLE+DRAIN", "bad fan"))) == []
 
 
@@ -75,7 +75,7 @@ def test_a_node_that_says_itself_that_it_is_busy_is_not_free_even_when_no_job_is
 @pytest.mark.parametrize(
     "earlier", [EARLIER, Marker(OWNER, Operation.POD_STOP), Marker(OWNER, Operation.ROLLING_UPDATE, RUN.run)]
 )
-def test_a_drain_of_ours_counts_only_when_this_run_has_set_it(earlier: Marker) -> None:
+def test_a_drain_of_this_cluster_counts_only_when_this_run_has_set_it(earlier: Marker) -> None:
     assert why_not_free(evidence(node("gpu-1", "IDLE+DRAIN", earlier)))
 
 

@@ -54,7 +54,7 @@ def test_a_node_is_waited_for_until_its_last_job_ends() -> None:
     assert later.waiting["gpu-1"].until == NOW + HOUR
 
 
-def test_a_job_without_a_time_limit_ends_nobody_knows_when() -> None:
+def test_a_job_without_a_time_limit_ends_no_one_knows_when() -> None:
     """Case 5."""
     jobs = [job(1, "gpu-1", ends_in=60), job(2, "gpu-1")]
     later = planned(leaving(), [node("gpu-1", "MIXED+DRAIN", RUN), node("gpu-2", OURS, RUN)], jobs)
@@ -78,7 +78,7 @@ def test_a_pod_in_which_slurmd_never_ran_is_free_unless_slurmctld_knows_the_node
     assert planned(never, [], [job(1, "gpu-2")]).waiting.keys() == {"gpu-2"}
 
 
-def test_a_drain_of_somebody_else_is_left_alone_and_counts() -> None:
+def test_a_drain_of_someone_else_is_left_alone_and_counts() -> None:
     """Cases 12, 13 and 14: whatever the reason says, and also when it says nothing."""
     nodes = [node("gpu-1", OURS, "bad fan"), node("gpu-2", "ALLOCATED+DRAIN")]
     later = planned(leaving(), nodes, [job(1, "gpu-2")])
@@ -99,20 +99,20 @@ def test_a_node_that_an_admin_has_failed_is_as_good_as_drained() -> None:
     assert not drained_for({*Operation}, ["gpu-1", "gpu-2"], snapshot(nodes), OWNER)
 
 
-def test_a_drain_that_somebody_is_lifting_is_judged_at_the_next_look() -> None:
+def test_a_drain_that_someone_is_lifting_is_judged_at_the_next_look() -> None:
     later = planned(leaving("gpu-1"), [node("gpu-1", "IDLE+DRAIN+UNDRAIN", "bad fan")])
 
     assert later.drain == {}
     assert later.waiting["gpu-1"].why == "not drained yet"
 
 
-def test_a_drain_of_another_cluster_s_run_is_somebody_else_s() -> None:
+def test_a_drain_of_another_cluster_s_run_is_someone_elses() -> None:
     other = Marker("dev", Operation.SCALE_DOWN, RUN.run)
 
     assert planned(leaving("gpu-1"), [node("gpu-1", OURS, other)]).foreign == {"gpu-1": str(other)}
 
 
-def test_a_drain_of_an_earlier_run_is_marked_anew_and_keeps_the_reason_of_before() -> None:
+def test_a_drain_of_an_earlier_run_is_marked_again_and_keeps_the_reason_of_before() -> None:
     """Case 18 among them: a scale-down takes over the nodes that a rolling update has drained."""
     earlier = Marker(OWNER, Operation.ROLLING_UPDATE, "0f0f0f", "ECC errors")
     nodes = [node("gpu-1", OURS, EARLIER), node("gpu-2", OURS, earlier)]
@@ -122,7 +122,7 @@ def test_a_drain_of_an_earlier_run_is_marked_anew_and_keeps_the_reason_of_before
     assert not first.free
 
 
-def test_a_drain_that_a_stopping_pod_has_set_is_marked_anew() -> None:
+def test_a_drain_that_a_stopping_pod_has_set_is_marked_again() -> None:
     """Case 24."""
     assert planned(leaving("gpu-1"), [node("gpu-1", OURS, Marker(OWNER, Operation.POD_STOP))]).drain
 
@@ -133,7 +133,7 @@ def test_the_reason_of_a_node_that_is_not_drained_is_kept_in_ours() -> None:
     assert planned(leaving(), nodes).drain == {f"{RUN} (was: Not responding)": ("gpu-1",), str(RUN): ("gpu-2",)}
 
 
-def test_a_node_that_somebody_has_put_in_service_meanwhile_is_drained_again() -> None:
+def test_a_node_that_someone_has_put_in_service_meanwhile_is_drained_again() -> None:
     later = planned(leaving(), [node("gpu-1", "IDLE", RUN), node("gpu-2", OURS, RUN)], elapsed=HOUR)
 
     assert later.drain == {str(RUN): ("gpu-1",)}

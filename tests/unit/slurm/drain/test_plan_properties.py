@@ -123,7 +123,7 @@ def test_every_leaving_node_is_free_or_waited_for_and_no_other_is_touched(
 
 
 @given(node_sets, said, HOURS)
-def test_no_plan_touches_a_drain_of_somebody_else(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
+def test_no_plan_touches_a_drain_of_someone_else(sets: tuple[DrainRequest, ...], now: Snapshot, hours: float) -> None:
     after = drained(now, planned(sets, now, hours))
     others = {name for name, node in now.nodes.items() if foreign(node)}
 

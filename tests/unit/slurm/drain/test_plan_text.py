@@ -79,7 +79,7 @@ def test_a_preview_says_of_each_node_what_it_is_in() -> None:
     ]
 
 
-def test_a_job_on_many_nodes_is_told_once() -> None:
+def test_a_job_on_many_nodes_is_reported_once() -> None:
     """Case 16."""
     nodes = [node(f"gpu-{number}", "ALLOCATED") for number in (1, 2, 3)]
     jobs = [job(1, "gpu-1,gpu-2,gpu-3", ends_in=HOUR), job(2, "gpu-3", ends_in=HOUR)]

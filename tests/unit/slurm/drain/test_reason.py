@@ -51,12 +51,12 @@ def test_markers_look_like_this() -> None:
         "slurm-operator: Pod is terminating",
     ],
 )
-def test_anything_else_is_somebody_elses(reason: str) -> None:
+def test_anything_else_is_someone_elses(reason: str) -> None:
     assert Marker.read(reason, "hpc") is None
 
 
 @given(st.sampled_from(["", "disk"]), st.integers(1, 2))
-def test_what_slurm_adds_of_a_silent_node_is_not_somebody_elses(before: str, times: int) -> None:
+def test_what_slurm_adds_of_a_silent_node_is_not_someone_elses(before: str, times: int) -> None:
     marker = Marker("hpc", Operation.REMOVAL, "1a2b3c", before)
     assert Marker.read(f"{marker}{' : Not responding' * times}", "hpc") == marker
 

@@ -31,7 +31,7 @@ def after(hours: float, jobs: Job | list[Job] = RUNNING, *, more_seconds: float 
 
 
 @pytest.mark.parametrize("on_timeout", ["abort", "requeue", "cancel", "wait"])
-def test_before_the_time_is_up_jobs_go_on(on_timeout: str) -> None:
+def test_before_the_time_is_up_jobs_continue(on_timeout: str) -> None:
     before = after(1.99, on_timeout=on_timeout)
 
     assert before.waiting.keys() == {"gpu-1"}
@@ -46,7 +46,7 @@ def test_abort_stops_and_touches_no_job() -> None:
     assert (over.drain, over.requeue, over.cancel) == ({}, (), ())
 
 
-def test_wait_goes_on_to_its_limit_and_stops_then() -> None:
+def test_wait_continues_to_its_limit_and_stops_then() -> None:
     """Case 5: also with a job that has no time limit."""
     assert not after(2, on_timeout="wait").stop
     assert not after(7 * 24 - 0.01, on_timeout="wait").stop
@@ -149,7 +149,7 @@ def test_a_job_on_a_node_that_was_not_known_a_moment_before_is_not_treated_befor
     assert (*first.requeue, *first.cancel) == (2,)
 
 
-def test_somebody_who_resumes_nodes_again_and_again_does_not_make_it_endless() -> None:
+def test_someone_who_resumes_nodes_again_and_again_does_not_make_it_endless() -> None:
     resumed = [node("gpu-1", "IDLE"), node("gpu-2", "IDLE+DRAIN", RUN)]
 
     assert not planned(leaving(), resumed, elapsed=2 * HOUR).stop
@@ -157,7 +157,7 @@ def test_somebody_who_resumes_nodes_again_and_again_does_not_make_it_endless() -
 
 
 @pytest.mark.parametrize("on_timeout", ["requeue", "cancel"])
-def test_a_job_on_a_node_that_somebody_has_resumed_is_not_treated_before_the_node_is_drained_again(
+def test_a_job_on_a_node_that_someone_has_resumed_is_not_treated_before_the_node_is_drained_again(
     on_timeout: str,
 ) -> None:
     """It could start there again."""

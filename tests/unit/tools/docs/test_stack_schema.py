@@ -132,7 +132,7 @@ def test_keys_of_other_programs_are_theirs() -> None:
 
 
 @pytest.mark.parametrize("file", STACKS, ids=lambda file: file.name)
-def test_every_stack_of_ours_is_valid_and_leads_editors_to_the_schema(file: Path) -> None:
+def test_every_stack_here_is_valid_and_leads_editors_to_the_schema(file: Path) -> None:
     first = file.read_text().partition("\n")[0].removeprefix("# yaml-language-server: $schema=")
     assert (file.parent / first).resolve() == stack_schema.FILE
     assert [error.message for error in validator().iter_errors(yaml.safe_load(file.read_text()))] == []

@@ -151,7 +151,7 @@ def test_a_backend_of_the_user_s_is_not_for_the_local_engine(folder: Path, monke
     assert isinstance(engine.choose(folder, "dev", folder / "state")[0], engine.LocalDeployer), "that is `make env`'s"
 
 
-def test_what_the_local_engine_has_begun_it_goes_on_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_local_engine_has_begun_it_continues_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(a_command(folder).parent))
     file = folder / "state" / "local" / "p" / "dev.json"
     file.parent.mkdir(parents=True)

@@ -39,7 +39,7 @@ def test_ours_is_removed_and_others_stays(places: dict[str, Path], tmp_path: Pat
     assert removed == [f"1 links to logs in {places['_CONTAINER_LOGS']}", f"1 CNI results in {places['_CNI_RESULTS']}"]
 
 
-def test_sockets_on_which_nobody_listens_are_removed(places: dict[str, Path], tmp_path: Path) -> None:
+def test_sockets_on_which_no_one_listens_are_removed(places: dict[str, Path], tmp_path: Path) -> None:
     sockets = places["_CONTAINERD"] / "s"
     sockets.mkdir()
     with socket.socket(socket.AF_UNIX) as live, socket.socket(socket.AF_UNIX) as dead:

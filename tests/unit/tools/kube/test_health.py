@@ -75,7 +75,7 @@ def test_a_node_that_is_not_there_is_not_well() -> None:
         assert "404" in (Asker().node_problem(url) or "")
 
 
-def test_a_socket_on_which_nobody_listens_is_a_problem(tmp_path: Path) -> None:
+def test_a_socket_on_which_no_one_listens_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))

@@ -43,7 +43,7 @@ def nameserver(address: str, *, answers: bool, port: int = 0) -> Iterator[int]:
         thread.join()
 
 
-def test_one_that_answers_is_found_beside_one_that_is_silent() -> None:
+def test_one_that_answers_is_found_next_to_one_that_is_silent() -> None:
     with (
         nameserver("127.0.0.1", answers=False) as port,
         nameserver("127.0.0.2", answers=True, port=port),
@@ -51,7 +51,7 @@ def test_one_that_answers_is_found_beside_one_that_is_silent() -> None:
         assert resolver.answering(["127.0.0.1", "127.0.0.2"], port=port) == ["127.0.0.2"]
 
 
-def test_where_nobody_listens_nobody_answers() -> None:
+def test_where_no_one_listens_no_one_answers() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]

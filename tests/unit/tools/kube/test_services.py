@@ -25,7 +25,7 @@ def arguments(part: Server) -> list[str]:
     return [str(word) for word in part.command]
 
 
-def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Server]) -> None:
+def test_etcd_answers_no_one_without_a_certificate(servers: dict[str, Server]) -> None:
     flags = arguments(servers["etcd"])
     assert {"--client-cert-auth", "--peer-client-cert-auth"} <= set(flags)
     urls = [flag.partition("=")[2] for flag in flags if "-urls=" in flag]
@@ -42,11 +42,11 @@ def test_etcd_answers_nobody_without_a_certificate(servers: dict[str, Server]) -
         ("node-agent", "--health=127.0.0.1:10255"),
     ],
 )
-def test_servers_are_told_where_to_listen(servers: dict[str, Server], name: str, flag: str) -> None:
+def test_servers_are_reported_where_to_listen(servers: dict[str, Server], name: str, flag: str) -> None:
     assert flag in arguments(servers[name])
 
 
-def test_every_kubeconfig_is_somebodys(servers: dict[str, Server]) -> None:
+def test_every_kubeconfig_is_someones(servers: dict[str, Server]) -> None:
     assert servers
     assert set(services.KUBECONFIGS) <= set(services.identities(SETTINGS))
 

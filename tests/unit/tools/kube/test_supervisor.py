@@ -58,7 +58,7 @@ def test_a_part_that_runs_as_it_should_is_left_alone(supervisor: Supervisor) -> 
 
 
 @pytest.mark.parametrize("change", [{"command": ["/bin/sleep", "61"]}, {"environment": {**PATH, "NEW": "1"}}])
-def test_a_part_with_another_command_or_environment_is_started_anew(
+def test_a_part_with_another_command_or_environment_is_started_again(
     supervisor: Supervisor, change: dict[str, Any]
 ) -> None:
     supervisor.ensure(a_part())
@@ -69,7 +69,7 @@ def test_a_part_with_another_command_or_environment_is_started_anew(
     assert supervisor.process("server")
 
 
-def test_a_part_that_a_killed_start_has_left_without_a_record_is_started_anew(
+def test_a_part_that_a_killed_start_has_left_without_a_record_is_started_again(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     part = a_part(command=["/bin/sleep", "60"])
@@ -83,7 +83,7 @@ def test_a_part_that_a_killed_start_has_left_without_a_record_is_started_anew(
     assert supervisor.process("server")
 
 
-def test_a_part_is_started_anew_when_a_file_that_it_reads_changes(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_part_is_started_again_when_a_file_that_it_reads_changes(supervisor: Supervisor, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("one")
     part = a_part(reads=[config])
@@ -204,7 +204,7 @@ def test_nothing_of_our_environment_is_passed_on(
     assert names <= {"PATH", "PWD", "SHLVL", "_"}
 
 
-def test_a_part_is_a_session_of_its_own_and_nobodys_child(supervisor: Supervisor) -> None:
+def test_a_part_is_a_session_of_its_own_and_no_ones_child(supervisor: Supervisor) -> None:
     supervisor.ensure(a_part())
     fields = Path(f"/proc/{pid(supervisor)}/stat").read_text().rpartition(")")[2].split()
     assert int(fields[1]) != os.getpid()

@@ -45,7 +45,7 @@ def test_what_was_saved_is_loaded_again(file: Path) -> None:
     assert again.identity == state.identity
 
 
-def test_no_secret_is_in_it_in_plain_text_and_nobody_else_may_read_it(file: Path) -> None:
+def test_no_secret_is_in_it_in_plain_text_and_no_one_else_may_read_it(file: Path) -> None:
     state = State.load(file, "phrase")
     state.put(SECRETIVE)
     state.save()

@@ -42,7 +42,7 @@ def test_a_live_value_that_differs_from_the_input_is_a_change() -> None:
     assert kinds(values(a=2), values(a=1), values(a=1)) == {"values.a": "UPDATE"}
 
 
-def test_live_values_beside_the_inputs_are_no_change() -> None:
+def test_live_values_next_to_the_inputs_are_no_change() -> None:
     assert kinds({**values(a=1, of_the_chart=1), "status": {}}, values(a=1), values(a=1)) == {}
 
 
