@@ -8,6 +8,7 @@ from typing import Any
 from tools import paths
 
 _HEALTH = paths.ROOT / "images" / "health"
+_SHARED = paths.ROOT / "images" / "wire"
 
 _OUTPUTS = {
     "smi": "nvidia-smi",
@@ -28,11 +29,12 @@ _HEAD = "| check | healthy outputs | value with a fault (recordings) |\n|---|---
 
 def table() -> str:
     """Return the table with a row per check."""
-    sys.path.insert(0, str(_HEALTH))
+    before = [*sys.path]
+    sys.path[:0] = [str(_HEALTH), str(_SHARED)]
     try:
         gpus, nodes = (_tests_of(name) for name in ("test_gpu_checks", "test_node_faults"))
     finally:
-        sys.path.remove(str(_HEALTH))
+        sys.path[:] = before
     return _HEAD + "".join(
         f"| `{name}` | {_healthy(gpus, name)} | {_faults(gpus, nodes, name)} |\n" for name in gpus["CHECKS"]
     )

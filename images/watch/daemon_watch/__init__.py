@@ -1,1 +1,1 @@
-"""The watch of slurmctld, slurmdbd or MariaDB in its container: a port is open while the daemon answers."""
+"""Watches slurmctld, slurmdbd, or MariaDB in its container: a port is open while the daemon answers."""
