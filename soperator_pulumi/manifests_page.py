@@ -25,7 +25,7 @@ _ACTS = {
     "RemovedNodeSets": "drains node sets that left the stack, before slurm.conf loses them",
     "NodesReady": "waits for new nodes, recreates those with changed pods, and removes records of those that left",
     "PodsReady": "waits for slurmctld, sshd, slurmdbd and its database, and reports why they are not ready",
-    "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start",
+    "TreePopulated": "waits until the jail has a tree, before jobs and sessions may start, and records it",
     "ImagesPublished": "waits until the images of `containers.images` are in the shared store",
     "Associations": "adds the cluster, its accounts and its users to the accounting database",
     "DatabaseAccount": "changes the password of slurmdbd's account, before and after slurmdbd changes to it",
@@ -45,6 +45,7 @@ _LIMITS = """\
 - **No rolling update.** Workers have the strategy OnDelete: changed pods are recreated when somebody deletes them.
 - **No switch of the jail.** The first tree is active once it is filled. A tree of another source is filled, and nobody
   enters it.
+- **No memory of the jail.** A claim that has lost its contents is filled as if the cluster were new.
 - **No protection.** `kubectl delete` deletes the claims with the jail, the homes and Slurm's state.
 - **No order beyond that of the files.** Pods start before the tree is filled; logins and jobs fail until then. New
   nodes take up work two minutes after they have joined.
