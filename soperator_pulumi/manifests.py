@@ -70,7 +70,7 @@ class Manifests:
     """Objects in the order in which Pulumi creates them."""
     secrets: tuple[SecretNote, ...]
     """Secrets that are left out."""
-    beside: tuple[Recorded, ...]
+    other_resources: tuple[Recorded, ...]
     """Resources that are no objects: ours that act on the live cluster, and any others."""
 
     def files(self, stack: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ class Manifests:
             for number, made in enumerate(self.objects, start=1)
         }
         page = ManifestsPage(
-            stack, {name: manifest.body for name, manifest in numbered.items()}, self.secrets, self.beside
+            stack, {name: manifest.body for name, manifest in numbered.items()}, self.secrets, self.other_resources
         )
         texts = {name: manifest.text() for name, manifest in numbered.items()}
         return {"README.md": page.text(), "secrets.md": page.secrets_text(), **texts}
@@ -92,17 +92,17 @@ def manifests_of(deployment: Deployment) -> Manifests:
     Raises:
         ManifestError: An object has no name of its own.
     """
-    objects, secrets, beside = [], [], []
+    objects, secrets, other_resources = [], [], []
     for resource in _in_order(deployment.recorded):
         body = _body(resource)
         if body is None:
-            beside.append(resource)
+            other_resources.append(resource)
         elif body["kind"] == "Secret" or _holds_secret(body):
             secrets.append(_note(body))
         else:
             objects.append(Manifest(_plain(body)))
     _check_names([*(made.body for made in objects), *(note.body for note in secrets)])
-    return Manifests(tuple(objects), tuple(secrets), tuple(beside))
+    return Manifests(tuple(objects), tuple(secrets), tuple(other_resources))
 
 
 def _body(resource: Recorded) -> dict[str, Any] | None:

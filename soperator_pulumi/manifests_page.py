@@ -86,7 +86,7 @@ class ManifestsPage:
     files: Mapping[str, Mapping[str, Any]]
     """Objects by file name."""
     secrets: Sequence[SecretNote]
-    beside: Sequence[Recorded]
+    other_resources: Sequence[Recorded]
     """Resources that are no objects."""
 
     def text(self) -> str:
@@ -145,7 +145,7 @@ class ManifestsPage:
         """Return the objects that the stack refers to, which must exist before."""
         found = [
             f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
-            for resource in self.beside
+            for resource in self.other_resources
             if acts_as(resource.type, "Prerequisites")
             for reference in resource.inputs.get("references", [])
             if reference.get("name")
@@ -155,12 +155,12 @@ class ManifestsPage:
     def _api_is_open(self) -> bool:
         return any(
             acts_as(resource.type, "Prerequisites") and not resource.inputs.get("api_servers")
-            for resource in self.beside
+            for resource in self.other_resources
         )
 
     def _acts(self) -> list[tuple[str, str]]:
         acts = {}
-        for resource in self.beside:
+        for resource in self.other_resources:
             kind = resource.type.rpartition(":")[2]
             if acts_as(resource.type, kind) and kind in _ACTS:
                 acts[kind] = _ACTS[kind]

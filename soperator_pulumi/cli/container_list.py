@@ -13,6 +13,7 @@ from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.pods import find_pods
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
+from soperator_pulumi.printable_text import printable
 from soperator_pulumi.render import layout
 
 _WORKERS = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
@@ -60,7 +61,7 @@ def text(found: Mapping[str, Any], now: float) -> Iterator[str]:
         yield "STORES OF USERS"
         for store in found["users"]:
             counts = f"{store['images']} images, {store['named_containers']} named containers"
-            yield f"  {_printable(store['user'])}: {counts}, {_gib(store['size_bytes'])}"
+            yield f"  {printable(store['user'])}: {counts}, {_gib(store['size_bytes'])}"
 
 
 def _listed(kube: Kube, namespace: str) -> dict[str, Any]:
@@ -83,11 +84,6 @@ def _listed(kube: Kube, namespace: str) -> dict[str, Any]:
 
 def _gib(size: int | None) -> str:
     return "size unknown" if size is None else f"{size / _GIB:.2f} GiB"
-
-
-def _printable(name: str) -> str:
-    """Return a user-chosen name, safe for a terminal."""
-    return name if name.isprintable() else ascii(name)
 
 
 COMMAND = Command(configure=configure, run=run, example="soperator containers list -n hpc --json")

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from soperator_pulumi.printable_text import printable
+
 LONGEST_PAGE = 250_000
 """Characters, of four bytes at most: the summary of a job on GitHub takes 1 MiB
 (https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary)."""
@@ -10,14 +12,14 @@ LONGEST_PAGE = 250_000
 
 def block(lines: Iterable[str], language: str = "text") -> str:
     """Return lines as a block with a fence that is longer than any in them."""
-    text = "\n".join(_printable(line) for text in lines for line in text.split("\n"))
+    text = "\n".join(printable(line, keep="\t") for text in lines for line in text.split("\n"))
     fence = "`" * max(4, _longest_run(text) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def code(text: str) -> str:
     """Return a text as a code span, for the cell of a table."""
-    line = _printable(text).replace("|", "\\|")
+    line = printable(text, keep="\t").replace("|", "\\|")
     mark = "`" * (_longest_run(line) + 1)
     room = " " if "`" in line else ""
     return f"{mark}{room}{line}{room}{mark}"
@@ -36,10 +38,6 @@ def short(page: str, longest: int = LONGEST_PAGE) -> str:
             fence = found[0]
     end = f"\n{fence}" if fence else ""
     return f"{kept}{end}\n\nThe rest is left out: a page has {longest} characters at most."
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() or character == "\t" else "?" for character in text)
 
 
 def _longest_run(text: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from soperator_pulumi.errors import SlurmError
+from soperator_pulumi.printable_text import printable
 from soperator_pulumi.slurm.hostlist import expand
 from soperator_pulumi.slurm.models import Job, Node, Reservation
 
@@ -62,7 +63,7 @@ def _node(node: dict[str, Any]) -> Node:
         generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
         memory_mib=_count(node.get("real_memory")),
         partitions=frozenset(_words(node.get("partitions") or ())),
-        findings=_findings(_printable(str(node.get("extra") or ""))),
+        findings=_findings(printable(str(node.get("extra") or ""))),
     )
 
 
@@ -82,7 +83,7 @@ def _job(job: dict[str, Any]) -> Job:
     return Job(
         job_id=int(job["job_id"]),
         user=str(job.get("user_name") or job.get("user_id") or ""),
-        name=_printable(str(job.get("name") or "")),
+        name=printable(str(job.get("name") or "")),
         partitions=frozenset(_words(job.get("partition") or "")),
         state=frozenset(_words(job["job_state"])),
         nodes=nodes,
@@ -95,11 +96,6 @@ def _job(job: dict[str, Any]) -> Job:
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
         whole=_whole(job),
     )
-
-
-def _printable(text: str) -> str:
-    """Return a user's text made safe for a message: it cannot move the cursor or start a line."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _end(job: dict[str, Any]) -> float | None:

@@ -31,7 +31,7 @@ def test_images_are_shown_with_size_age_and_use_and_users_with_what_they_hold() 
         "  sha256:bbbbbbbbbbbb (removed from the list): size unknown, 1 days old, use unknown",
         "",
         "STORES OF USERS",
-        "  'al\\x1bice': 2 images, 1 named containers, 1.00 GiB",
+        "  al?ice: 2 images, 1 named containers, 1.00 GiB",
     ]
 
 
