@@ -262,7 +262,7 @@ class _Monitor(mocks.MockMonitor):
 def _loop_of_thread() -> Iterator[asyncio.AbstractEventLoop]:
     """Give this thread an event loop, and close it: Pulumi's mocks would leave one open in every thread."""
     loop = asyncio.new_event_loop()
-    # A failed program leaves futures that nobody awaits. `deploy` raises the failure itself.
+    # A failed program leaves futures that no one awaits. `deploy` raises the failure itself.
     loop.set_exception_handler(lambda *_: None)
     asyncio.set_event_loop(loop)
     try:

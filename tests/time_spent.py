@@ -230,7 +230,7 @@ def _seconds_of_descendants() -> float:
 
 
 def _words_of_stat(pid: str) -> list[bytes]:
-    """Return the words after the name in a process's `stat`, none where it has just ended."""
+    """Return the words after the name in a process's `stat`, none if it has just ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - as above
             return file.read(1024).rpartition(b")")[2].split()

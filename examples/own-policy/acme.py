@@ -26,7 +26,7 @@ class CostCentreSettings(PolicySettings):
 
 
 def check(resource: ResourceView, _run: Circumstances, settings: CostCentreSettings) -> Iterator[Finding]:
-    """Yield a finding for a namespace that nobody pays for."""
+    """Yield a finding for a namespace that no one pays for."""
     if not (resource.is_kubernetes and resource.kind == "Namespace"):
         return
     path = ("metadata", "labels", "cost-centre")

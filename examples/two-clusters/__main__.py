@@ -1,7 +1,7 @@
 """Two Slurm clusters in one Kubernetes: what they share stands in the stack's file, what differs stands here.
 
 Each cluster has a namespace, keys, volumes and logins of its own, and none reaches the other. The stack's name is
-part of theirs, so that several stacks can share a Kubernetes.
+part of theirs, so that several stacks can share a Kubernetes cluster.
 """
 
 import pulumi

@@ -30,7 +30,7 @@ class Command:
 
 
 def add_access(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose a Kubernetes."""
+    """Add the options that choose a Kubernetes cluster."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig file (default: KUBECONFIG)")
     parser.add_argument("--context", help="context in it (default: its current one)")
 

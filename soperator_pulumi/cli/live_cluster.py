@@ -23,7 +23,7 @@ _OWNER = re.compile(r"soperator-pulumi (.+?): [a-z-]+")
 
 @dataclass(frozen=True)
 class LiveCluster:
-    """One cluster of a Kubernetes."""
+    """One Slurm cluster in Kubernetes."""
 
     kube: Kube
     namespace: str

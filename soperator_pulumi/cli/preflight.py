@@ -51,7 +51,7 @@ def check(clusters: Sequence[tuple[PlannedCluster, Kube]], options: Options, rep
     """Check every cluster in its Kubernetes, print the findings to standard output, and return the exit status.
 
     Raises:
-        KubernetesError: a Kubernetes does not answer.
+        KubernetesError: a Kubernetes cluster does not answer.
     """
     found: dict[str, list[Diagnosis]] = {}
     for planned, kube in clusters:

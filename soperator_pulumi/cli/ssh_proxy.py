@@ -56,7 +56,7 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
     forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
-    # A daemon: once sshd has closed, nobody waits for more input.
+    # A daemon: once sshd has closed, no one waits for more input.
     threading.Thread(target=_send, args=(source, connection), daemon=True).start()
     _receive(connection, sink)
     return True

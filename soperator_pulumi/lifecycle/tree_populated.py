@@ -36,7 +36,7 @@ class TreePopulatedInputs(ClusterRef):
     keep: bool | None = None
     """False if the claim goes with the cluster. Older states have no value, so that the next run tells of the tree."""
     accepted: str = ""
-    """Reason for which a claim that has lost its contents is filled anew."""
+    """Reason for which a claim that has lost its contents is filled again."""
 
 
 class TreePopulatedProvider(LiveProvider):
@@ -133,7 +133,7 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
             claim: Name of the claim that holds it.
             timeout_seconds: Time for the Job's pod to get a machine and an image.
             keep: Whether the claim outlives the cluster.
-            accepted: Reason for which a claim that has lost its contents is filled anew.
+            accepted: Reason for which a claim that has lost its contents is filled again.
             opts: Options of the resource.
         """
         inputs = {

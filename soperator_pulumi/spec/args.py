@@ -1620,7 +1620,7 @@ class PlatformArgs(TypedDict, total=False):
     cert_manager: CertManagerArgs
     """cert-manager."""
     cilium: CiliumArgs
-    """Cilium. Only for a Kubernetes without a network, or in a mode on top of its network."""
+    """Cilium. Only for a Kubernetes cluster without a network, or in a mode on top of its network."""
     kube_prometheus_stack: KubePrometheusStackArgs
     """Prometheus, Alertmanager, Grafana and exporters."""
     mariadb_operator: MariadbOperatorArgs

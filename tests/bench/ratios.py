@@ -12,7 +12,7 @@ class Goal:
 
     at_most: float
     limit: float | None = None
-    """Lowest ratio that can be reached, measured in the same run. None where there is no such bound."""
+    """Lowest ratio that can be reached, measured in the same run. None if there is no such bound."""
     reason: str = ""
     """Work behind the limit."""
 

@@ -1,4 +1,4 @@
-"""Cost of accounting to those who submit and ask: a cluster with a database beside one without, in turns."""
+"""Cost of accounting to those who submit and ask: a cluster with a database next to one without, in turns."""
 
 import os
 import statistics

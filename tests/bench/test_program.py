@@ -1,6 +1,6 @@
-"""Cost of a cluster's program beside an engine: processes that register with mocks, in turn.
+"""Cost of a cluster's program next to an engine: processes that register with mocks, in turn.
 
-Seconds are the processor's: the program waits for nobody, and other work on the machine does not change them.
+Seconds are the processor's: the program waits for no one, and other work on the machine does not change them.
 """
 
 import resource

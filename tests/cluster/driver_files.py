@@ -76,7 +76,7 @@ def by_hook(driver: Driver) -> list[DriverMount]:
 
 
 def by_cdi(driver: Driver) -> list[DriverMount]:
-    """Return the mounts of a CDI specification, at the machine's own places, with a Vulkan manifest beside them."""
+    """Return the mounts of a CDI specification, at the machine's own places, with a Vulkan manifest next to them."""
     manifest = driver.folder / "nvidia_icd.json"
     manifest.write_text('{"file_format_version": "1.0.1", "ICD": {"library_path": "libcuda.so.1"}}\n')
     libraries = [DriverMount(path, f"/usr/lib64/{path.name}") for path in driver.libraries]

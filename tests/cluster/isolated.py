@@ -1,4 +1,4 @@
-"""A machine beside this one: network, mounts and host folders of its own, on the same kernel and disk.
+"""A machine next to this one: network, mounts and host folders of its own, on the same kernel and disk.
 
 What is destructive is tried there, so that the cluster that other tests use stays as it is.
 """
@@ -22,7 +22,7 @@ from tools.kube import EmbeddedKubernetes, Settings
 from tools.kube.debs import tool
 from tools.kube.process import output
 
-# Mounts are private, so nothing gets out. /sys is mounted anew because it shows the network of who mounts it; cgroups
+# Mounts are private, so nothing gets out. /sys is mounted again because it shows the network of who mounts it; cgroups
 # stay the machine's. Folders whose place servers do not let us choose are overlaid: what they leave there is seen, and
 # gone at the end.
 _MACHINE = """\

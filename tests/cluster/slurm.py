@@ -262,7 +262,7 @@ class Slurm:
         """Take away what `up` has made, with its namespace, whatever state a test has left it in; wait for nothing.
 
         The engine's own destroy, which waits for jobs and pods, has tests of its own. What is in a namespace that
-        somebody else made goes with it.
+        someone else made goes with it.
         """
         if self._door:
             self._door.communicate()

@@ -46,7 +46,7 @@ def test_all_problems_are_reported_at_once_and_nothing_is_applied(
 
 @pytest.fixture
 def a_namespace(kubernetes: Kubernetes) -> Iterator[str]:
-    """A namespace that somebody else made."""
+    """A namespace that someone else made."""
     name = unique("prepared")
     kubernetes.run("create", "namespace", name)
     yield name

@@ -40,7 +40,7 @@ def test_a_preview_of_a_new_stack_creates_nothing(new_slurm: Callable[..., Slurm
 
 
 def answered(slurm: Slurm) -> bool:
-    """Return True where all nodes answer slurmctld and take jobs, so that `up` has nothing to wait for."""
+    """Return True if all nodes answer slurmctld and take jobs, so that `up` has nothing to wait for."""
     return all(node.in_service and "NOT_RESPONDING" not in node.state for node in nodes(slurm).values())
 
 

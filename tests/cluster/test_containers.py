@@ -516,7 +516,7 @@ def test_a_hostile_image_harms_no_one_else(slurm: Slurm, image: str) -> None:
 
 @pytest.fixture(scope="module")
 def in_a_container(slurm: Slurm, image: str) -> Iterator[dict[str, str]]:
-    """What came of the attempts on the jail, made in a container with a neighbour beside it."""
+    """What came of the attempts on the jail, made in a container with a neighbour next to it."""
     bring(slurm)
     neighbour = slurm.submit(
         "SECRET=of-bob sleep 3600", user="bob", options="-w cpu-0 --overcommit --mem=1 -o /dev/null"

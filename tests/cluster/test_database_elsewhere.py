@@ -23,7 +23,7 @@ PASSWORD = "of-the-site #1"
 
 
 class Elsewhere(Slurm):
-    """A cluster whose records are in a database that somebody else runs, in the same namespace."""
+    """A cluster whose records are in a database that someone else runs, in the same namespace."""
 
     def sql(self, statement: str) -> str:
         client = [

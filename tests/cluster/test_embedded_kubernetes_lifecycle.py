@@ -1,4 +1,4 @@
-"""The embedded Kubernetes starts from whatever there is, and leaves nothing: on a machine beside this one."""
+"""The embedded Kubernetes starts from whatever there is, and leaves nothing: on a machine next to this one."""
 
 import json
 import os

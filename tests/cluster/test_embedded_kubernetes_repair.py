@@ -1,4 +1,4 @@
-"""Faults of an embedded Kubernetes that runs, fixed by the next `up`: on a machine beside this one."""
+"""Faults of an embedded Kubernetes that runs, fixed by the next `up`: on a machine next to this one."""
 
 import json
 import os

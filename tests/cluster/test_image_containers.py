@@ -232,7 +232,7 @@ def worker_pod() -> dict[str, Any]:
 
 
 def munge_pod() -> dict[str, Any]:
-    """Return munged as it runs beside each daemon."""
+    """Return munged as it runs next to each daemon."""
     start = (
         "head -c 32 /dev/urandom > /run/munge-key/munge.key && chmod 400 /run/munge-key/munge.key && "
         "exec munged --foreground --key-file=/run/munge-key/munge.key "

@@ -34,7 +34,7 @@ def program(slurm: Slurm) -> str:
 
 @pytest.fixture(scope="module")
 def neighbour(slurm: Slurm) -> Iterator[int]:
-    """A job of another user beside the attempts, with something to steal."""
+    """A job of another user next to the attempts, with something to steal."""
     job = slurm.submit("SECRET=of-bob sleep 3600", user="bob", options="-w cpu-0 --overcommit --mem=1 -o /dev/null")
     slurm.wait_for_job(job, "RUNNING")
     yield job

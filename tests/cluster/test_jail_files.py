@@ -94,7 +94,7 @@ def test_srun_refuses_a_directory_as_its_input(slurm: Slurm) -> None:
 
 
 def test_tasks_read_files_of_their_own_whatever_comes_to_srun(slurm: Slurm, files: str) -> None:
-    """slurmstepd of 24.11 dies of srun's own input beside them."""
+    """slurmstepd of 24.11 dies of srun's own input next to them."""
     slurm.ssh(f"cd {files}; echo one > in.0; echo two > in.1")
 
     said = slurm.ssh(f"timeout 60 srun -n2 --overcommit --mem=1 -l -i {files}/in.%t cat", stdin="three\n")

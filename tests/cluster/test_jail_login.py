@@ -123,7 +123,7 @@ def test_a_login_is_told_what_is_free_what_runs_and_where_documents_are(slurm: S
 
 
 def test_a_login_waits_for_no_slurmctld_that_does_not_answer(slurm: Slurm) -> None:
-    nowhere = "SLURM_CONF_SERVER=192.0.2.1:6817"  # TEST-NET-1, where nobody answers
+    nowhere = "SLURM_CONF_SERVER=192.0.2.1:6817"  # TEST-NET-1, where no one answers
     said = slurm.ssh(f"time -p {nowhere} bash -l", options=["-tt"], stdin="exit 3\n", check=False)
 
     assert said.returncode == 3

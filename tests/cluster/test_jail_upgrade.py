@@ -92,7 +92,7 @@ def life(upgrading: Slurm) -> Life:
     with open_session(slurm) as session:
 
         def look() -> None:
-            """Note what everybody sees now, the job's next steps among them."""
+            """Note what everyone sees now, the job's next steps among them."""
             slurm.ssh(": > steps")
             wait_until(lambda: slurm.ssh("wc -l < steps").stdout.strip() not in {"0", "1"}, what="two steps more ran")
             seen.active.append(slurm.active_tree())

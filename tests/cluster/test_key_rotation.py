@@ -1,4 +1,4 @@
-"""Another munge key and another host key while jobs start, run and end: none is lost, and nobody is thrown out."""
+"""Another munge key and another host key while jobs start, run and end: none is lost, and no one is thrown out."""
 
 import shutil
 from pathlib import Path

@@ -48,7 +48,7 @@ def neighbour() -> Iterator[Outside]:
 
 @pytest.fixture(scope="module")
 def places(neighbour: Outside) -> dict[str, tuple[str, int]]:
-    """Where somebody answers all who reach it."""
+    """Where someone answers all who reach it."""
     return {
         **{f"outside:{port}": (neighbour.address, port) for port in GREETED},
         "link-local:8080": (neighbour.link_local, 8080),

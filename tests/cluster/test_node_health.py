@@ -382,7 +382,7 @@ def test_a_tool_that_hangs_drains_the_node(slurm: Slurm, gpus: MadeGpus) -> None
 SERIES, ROUNDS = 10, 100
 """Rounds of a worker under load: in series, so that a part of `make soak` may have some of them."""
 LOADED = "/run/slurm/loaded"
-"""Folder of rounds beside slurmd's own, with times of a real cluster in place of those of these tests."""
+"""Folder of rounds next to slurmd's own, with times of a real cluster in place of those of these tests."""
 
 START = """mkdir -p {folder}
 sed -E 's/"seconds": [0-9.]+/"seconds": 10/; s/"program_seconds": [0-9.]+/"program_seconds": 5/' \

@@ -183,7 +183,7 @@ def test_a_removal_leaves_definitions_and_namespace_alone(monitoring: Stack) -> 
 
 
 def rendered(chart: str, namespace: str, values: Mapping[str, Any]) -> str:
-    """Return the objects of a chart, rendered for a Kubernetes with the definitions of Prometheus' operator."""
+    """Return the objects of a chart, rendered for a Kubernetes cluster with the definitions of Prometheus' operator."""
     words = ["template", chart, str(chart_folder() / chart), f"--namespace={namespace}", "--values=-"]
     done = subprocess.run(
         [helm_binary.built(), *words, "--api-versions=monitoring.coreos.com/v1"],

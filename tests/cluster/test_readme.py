@@ -1,4 +1,4 @@
-"""The README, typed as it stands by somebody whose machine has no cluster, in a network of its own."""
+"""The README, typed as it stands by someone whose machine has no cluster, in a network of its own."""
 
 import os
 import re

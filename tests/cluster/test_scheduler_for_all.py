@@ -14,7 +14,7 @@ HELD = 4200
 
 
 def test_a_step_that_names_more_hosts_than_slurm_can_have_is_refused_before_they_are_made(slurm: Slurm) -> None:
-    """Without the bound slurmctld looks for all 100,000, while everybody waits: 7 s, and hours with more brackets."""
+    """Without the bound slurmctld looks for all 100,000, while everyone waits: 7 s, and hours with more brackets."""
     told = slurm.ssh("srun -N1 sh -c 'srun -x \"x[0-99999]\" true 2>&1 || true'").stdout
 
     assert "Invalid node name specified" in told

@@ -113,7 +113,7 @@ def kill_when(slurm: Slurm, condition: Callable[[], bool]) -> None:
 
 
 def is_marked(slurm: Slurm, stateful_set: str) -> bool:
-    """Return True where a StatefulSet has been brought to the new version."""
+    """Return True if a StatefulSet has been brought to the new version."""
     found: Any = AppsV1Api(slurm.kubernetes.api).read_namespaced_stateful_set(stateful_set, slurm.namespace)
     return bool(found.metadata.annotations.get(VERSION_ANNOTATION) == NEW)
 

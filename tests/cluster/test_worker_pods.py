@@ -1,4 +1,4 @@
-"""Worker pods that somebody takes away behind Pulumi's back, and what Slurm and Kubernetes then disagree on.
+"""Worker pods that someone takes away behind Pulumi's back, and what Slurm and Kubernetes then disagree on.
 
 The cluster of three workers is left as it was.
 """

@@ -1,4 +1,4 @@
-"""Slurm's record of a node follows the spec as the workers are renewed, and nobody loses what names the node."""
+"""Slurm's record of a node follows the spec as the workers are renewed, and no one loses what names the node."""
 
 import json
 from collections.abc import Callable

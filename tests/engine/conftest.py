@@ -171,7 +171,7 @@ class Stack:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """Kill it, with all that it has started, as the kernel would that has run out of memory: nobody is asked."""
+    """Kill it, with all that it has started, as the kernel would that has run out of memory: no one is asked."""
     os.kill(process.pid, signal.SIGSTOP)  # it does not see its children end
     for pid in [*_descendants(process.pid), process.pid]:
         with contextlib.suppress(ProcessLookupError):

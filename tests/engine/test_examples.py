@@ -1,4 +1,4 @@
-"""The examples, deployed to a real Kubernetes: the smallest one by somebody who has nothing but the built package."""
+"""The examples, deployed to a real Kubernetes: the smallest one by someone who has nothing but the built package."""
 
 import json
 import secrets
@@ -78,7 +78,7 @@ class Deployed:
 
 @pytest.fixture
 def user(engine: str, kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Callable[..., Deployed]]:
-    """Somebody with a Kubernetes. The namespaces of what they deploy are taken away afterwards."""
+    """Someone with a Kubernetes cluster. The namespaces of what they deploy are taken away afterwards."""
     bring_images(kubernetes)
     namespaces: list[str] = []
 

@@ -21,7 +21,7 @@ SECONDS_OF_A_FAILURE = 3
 
 
 def change(stack: Stack, **inputs: Any) -> tuple[StepOp, set[str]]:
-    """Return the foreseen change of the release: its kind and the paths that differ."""
+    """Return the planned change of the release: its kind and the paths that differ."""
     (found,) = stack.preview(release(stack, **inputs)).changed
     return found.operation, set(found.paths)
 

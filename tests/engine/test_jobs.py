@@ -1,4 +1,4 @@
-"""Jobs: when one is another one, what goes with it, and one that was made anew behind the engine's back."""
+"""Jobs: when one is another one, what goes with it, and one that was made again behind the engine's back."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ JOBS = "/apis/batch/v1"
 def job(
     stack: Stack, job_name: str, *, label: str = "a", pod_labels: dict[str, str] | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """A Job that nobody waits for; without other fields its pod runs for as long as it is let."""
+    """A Job that no one waits for; without other fields its pod runs for as long as it is let."""
     template: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [{**container(), **fields}]}}
     if pod_labels:
         template["metadata"] = {"labels": pod_labels}
@@ -52,7 +52,7 @@ def test_under_another_name_it_is_another_job_and_the_old_one_goes_with_its_pod(
 
 
 def test_with_background_deletion_a_changed_template_replaces_a_job_under_its_name(stack: Stack) -> None:
-    """Without it the old one, whose deletion nobody waits for, would still be there (K8)."""
+    """Without it the old one, whose deletion no one waits for, would still be there (K8)."""
     background = {"pulumi.com/deletionPropagationPolicy": "background"}
 
     def of(container_name: str) -> dict[str, Any]:

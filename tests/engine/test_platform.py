@@ -64,7 +64,7 @@ class Platform:
         return json.loads(found.data["values"])
 
     def definition(self) -> str | None:
-        """Return the UID of the definition of databases; None where there is none."""
+        """Return the UID of the definition of databases; None if there is none."""
         try:
             found: Any = self.api.read_custom_resource_definition(f"databases.{self.databases}.example.com")
         except ApiException as error:

@@ -243,7 +243,7 @@ def test_a_kubeconfig_that_a_cluster_is_given_is_nowhere_in_the_state_in_plain(s
 
 
 def test_what_another_component_has_taken_over_is_not_deleted(held: Held) -> None:
-    """As when somebody has let go of the mark, and another provider than the tested ones has taken all over."""
+    """As when someone has let go of the mark, and another provider than the tested ones has taken all over."""
     mark = {"data": {"holder": "urn:pulumi:prod::infra::other"}}
     held.stack.kubernetes.core.patch_namespaced_config_map(holder.MARK, held.namespace, mark)
     error = held.stack.fails(held.deployer().destroy)

@@ -56,7 +56,7 @@ def a_tree(tree: str, source: str, *, active: bool = False) -> Json:
 
 
 class JailWorld(SmallWorld):
-    """A cluster with a jail: slurmctld, one login pod, the tree OLD active and NEW beside it."""
+    """A cluster with a jail: slurmctld, one login pod, the tree OLD active and NEW next to it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ class Kubernetes(Objects, Workers):
 
     @property
     def namespace_uid(self) -> str | None:
-        """None where there is no namespace, and so nothing in it."""
+        """None if there is no namespace, and so nothing in it."""
         found = self.objects.get(NAMESPACE_PATH)
         return found["metadata"]["uid"] if found else None
 

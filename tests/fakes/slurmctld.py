@@ -75,7 +75,7 @@ class Job:
     eligible_at: float = 0.0
     starts: int = 0
     by_others: bool = False
-    """True once somebody else, or its node's end, touched it: nobody promised that it survives that."""
+    """True once someone else, or its node's end, touched it: no one promised that it survives that."""
 
     @property
     def active(self) -> bool:
@@ -262,7 +262,7 @@ class Slurmctld:
         return [name for _, name, _, _ in lost]
 
     def lose_state(self) -> None:
-        """Start anew with nothing known: nodes, jobs, reservations. Processes go on until their slurmd registers."""
+        """Start again with nothing known: nodes, jobs, reservations. Processes go on until their slurmd registers."""
         for job in self.jobs.values():
             job.by_others = True
         self.finished += self.jobs.values()
@@ -270,7 +270,7 @@ class Slurmctld:
         self._changed()
 
     def register(self, name: str, weight: int, reason: str = "") -> bool:
-        """A slurmd says that it is there; False when nobody hears it.
+        """A slurmd says that it is there; False when no one hears it.
 
         Where no record is yet, it is drained with the reason that slurmd gives, if it gives one.
         """
@@ -283,7 +283,7 @@ class Slurmctld:
             self.processes[name].discard(orphan)  # slurmctld has slurmd kill what it does not know
         for job in self.on(name):
             if job.job_id not in self.processes.get(name, set()) and not job.completing:
-                job.by_others = True  # a slurmd that started anew has none of them
+                job.by_others = True  # a slurmd that started again has none of them
                 self.end(job, "NODE_FAIL", requeue=job.requeue, at_once=True)
         self._changed()
         return True

@@ -68,7 +68,7 @@ class SmallWorld(Objects):
         self.unreachable = False
         self.logs: dict[str, str] = {}
         self.made_ready: dict[str, str] = {}
-        """Answer of a program beside a container about the files that it has made ready there, by pod."""
+        """Answer of a program next to a container about the files that it has made ready there, by pod."""
         self.trees: list[Json] = []
         """The jail's."""
         self.entered = {"": ""}
@@ -103,7 +103,7 @@ class SmallWorld(Objects):
         body["spec"]["containers"][0]["volumeMounts"] = mounts
         self.objects[f"{PODS}/{name}"] = body
         if component == "controller":
-            # What users are in, beside slurmctld.
+            # What users are in, next to slurmctld.
             sidecar = {"name": "users", "state": {"running": {}} if state == "running" else {"waiting": {}}}
             body["status"]["initContainerStatuses"] = [sidecar]
         self.files[name] = {config_map: dict(self.data(config_map)) for config_map in config_maps}

@@ -1,4 +1,4 @@
-"""Code that nobody has reviewed reaches no credential in CI, and no text of it becomes a program's."""
+"""Code that no one has reviewed reaches no credential in CI, and no text of it becomes a program's."""
 
 import copy
 import json

@@ -54,7 +54,7 @@ PROGRAMS = {
     "misspelt_key": 'node_sets=[{"name": "cpu", "cpus": 4, "memory_gib": 16, "replica": 2}]',
     "wrong_type": 'node_sets=[{"name": "cpu", "cpus": "4", "memory_gib": 16}]',
 }
-"""Programs of somebody who has installed the package: the arguments after the component's name."""
+"""Programs of someone who has installed the package: the arguments after the component's name."""
 
 MYPY_SETTINGS = """
 [mypy]
@@ -64,7 +64,7 @@ follow_imports = silent
 [mypy-pytest]
 ignore_missing_imports = true
 """
-"""The SDK of Kubernetes is large, and none of it is asked about; pytest is not installed beside the package."""
+"""The SDK of Kubernetes is large, and none of it is asked about; pytest is not installed next to the package."""
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_every_module_works_with_the_declared_dependencies_or_names_an_extra(env
 
 @pytest.fixture(scope="module")
 def mypy(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], list[str]]:
-    """Check a folder of somebody who has installed the package, and return what mypy finds."""
+    """Check a folder of someone who has installed the package, and return what mypy finds."""
     made = tmp_path_factory.mktemp("mypy")
     (made / "mypy.ini").write_text(MYPY_SETTINGS)
     settings = ["--config-file", str(made / "mypy.ini"), "--cache-dir", str(made / "cache")]

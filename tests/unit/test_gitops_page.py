@@ -80,7 +80,7 @@ def test_the_page_states_what_the_example_sets() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the tools, with a stack `prod`: the commands find their project beside them."""
+    """A copy of the tools, with a stack `prod`: the commands find their project next to them."""
     shutil.copytree(paths.ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(
         paths.ROOT / "stacks", tmp_path / "stacks", ignore=shutil.ignore_patterns("__pycache__", "Pulumi.*")

@@ -46,7 +46,7 @@ def started(node_bench: Path, node: str, port: int) -> subprocess.Popen[str]:
 
 
 def connected(port: int) -> socket.socket:
-    """Return a connection of somebody else, made as soon as node b listens."""
+    """Return a connection of someone else, made as soon as node b listens."""
     end = time.monotonic() + SECONDS
     while True:
         try:

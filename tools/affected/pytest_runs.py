@@ -69,7 +69,7 @@ def counted(files: Sequence[str]) -> str:
 
 
 def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
-    """Return the programs to start for runs, including builds before the first run that needs a Kubernetes."""
+    """Return the programs to start for runs, including builds before the first run that needs a Kubernetes cluster."""
     steps: list[Step] = []
     builds = list(_BUILDS)
     for run in runs:

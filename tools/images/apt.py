@@ -112,7 +112,7 @@ def _relocate(settings: str, keyrings: Path) -> Iterator[str]:
         yield f'{name} "{value}";'
     bundle = ssl.get_default_verify_paths().cafile
     if not trusts and bundle is not None:
-        # A minimal image trusts nobody yet, and this machine may trust a company's own authority.
+        # A minimal image trusts no one yet, and this machine may trust a company's own authority.
         yield f'Acquire::https::CAInfo "{_take(Path(bundle), keyrings)}";'
 
 

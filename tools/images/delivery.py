@@ -1,4 +1,4 @@
-"""Delivery of finished images: to a Kubernetes on this machine, or to a registry."""
+"""Delivery of finished images: to a Kubernetes cluster on this machine, or to a registry."""
 
 from pathlib import Path
 from typing import Protocol
@@ -22,7 +22,7 @@ class ImageImporter(Protocol):
 def load(
     kube: ImageImporter, *, base: str | None = None, slurm: str = DEFAULT_SLURM, source: Path | None = None
 ) -> None:
-    """Import the images that a Kubernetes on this machine lacks, as one archive.
+    """Import the images that a Kubernetes cluster on this machine lacks, as one archive.
 
     Args:
         kube: Kubernetes to import into.

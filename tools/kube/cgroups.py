@@ -46,7 +46,7 @@ def hierarchies(mounts: str | None = None, v2_controllers: str | None = None) ->
     v1 = {Path(target): options.split(",") for _, target, kind, options, *_ in lines if kind == "cgroup"}
     if v1:
         named = frozenset(option for options in v1.values() for option in options)
-        # systemd's hybrid form has a v2 hierarchy without controllers beside them, where runc makes folders, too.
+        # systemd's hybrid form has a v2 hierarchy without controllers next to them, where runc makes folders, too.
         v2 = [Path(target) for _, target, kind, *_ in lines if kind == "cgroup2"]
         return Hierarchies((*v1, *v2), named, unified=False)
     if v2_controllers is None:

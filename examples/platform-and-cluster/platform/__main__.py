@@ -1,4 +1,4 @@
-"""The platform of a Kubernetes, for the clusters in the stacks of the same name in `../cluster`."""
+"""The platform of a Kubernetes cluster, for the clusters in the stacks of the same name in `../cluster`."""
 
 import pulumi
 

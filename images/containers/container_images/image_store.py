@@ -66,7 +66,7 @@ class ImageStore:
 
         Args:
             job: Name of the job, for a file, that no other job has.
-            image: Text that stands for the image: for a file that is written anew, another one.
+            image: Text that stands for the image: for a file that is written again, another one.
             find: Returns the digest.
         """
         image_name = hashlib.sha256(os.fsencode(image)).hexdigest()[:16]

@@ -74,7 +74,7 @@ class NodeRow:
 
     @property
     def asks_for_replacement(self) -> bool:
-        """Return True where the health check that drains the node asks for another machine."""
+        """Return True if the health check that drains the node asks for another machine."""
         return drain_reasons.asks_for_replacement(self.reason)
 
     @property

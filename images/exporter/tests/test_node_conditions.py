@@ -21,7 +21,7 @@ OURS = {"type": TYPE, "status": "False", "reason": "GpuCount", "message": "gpu-7
 
 @dataclass
 class Machines:
-    """Machines and pods of a Kubernetes that merges conditions by their type, two machines a page."""
+    """Machines and pods of a Kubernetes cluster that merges conditions by their type, two machines a page."""
 
     conditions: dict[str, list[dict[str, Any]]]
     pods: dict[str, str]

@@ -23,7 +23,7 @@ from node_health.node_record import NoAnswerError
 from node_health.state_machine import NodeState, check_of
 
 USER = 64_777
-"""A user that nobody is."""
+"""A user that no one is."""
 
 JOB = JobOnNode("7", USER, "gpu-0", (0, 1))
 

@@ -1,4 +1,4 @@
-"""Each fault of a node beside those of GPUs, alone: it fails its own check and no other."""
+"""Each fault of a node next to those of GPUs, alone: it fails its own check and no other."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -13,7 +13,7 @@ from jail_tools import layout
 from jail_tools.layout import Tree
 from jail_tools.populating.populate import Request, populate
 
-PASSWD = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/:/usr/sbin/nologin\n"  # noqa: S105 - nobody has one
+PASSWD = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/:/usr/sbin/nologin\n"  # noqa: S105 - no one has one
 GROUP = "root:x:0:\ndaemon:x:1:\nvideo:x:44:\nusers:x:100:\n"
 SHADOW = "root:*:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n"
 STATUS = "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.41-12\n\n"

@@ -122,7 +122,7 @@ def listing(jail: Path) -> list[dict[str, object]]:
 
 
 def require_contents(jail: Path, filled_before: str, accepted: str = "") -> None:
-    """Refuse to fill a claim that has lost its contents, which an empty tree would hide from everybody.
+    """Refuse to fill a claim that has lost its contents, which an empty tree would hide from everyone.
 
     Args:
         jail: root of the claim.
@@ -154,7 +154,7 @@ def locked(jail: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """Keep others from switching or removing trees.
 
     Raises:
-        TryAgainError: somebody else did so for all of `wait_seconds`.
+        TryAgainError: someone else did so for all of `wait_seconds`.
     """
     folder = jail / "meta"
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Removing what nobody needs any more, and nothing else."""
+"""Removing what no one needs any more, and nothing else."""
 
 import json
 import os

@@ -36,7 +36,7 @@ def api_servers(kube: Kube) -> list[str]:
 
 
 def ipv6_problems(kube: Kube) -> Iterator[Problem]:
-    """Yield a problem if Slurm has no IPv6 on a Kubernetes whose first addresses are IPv6.
+    """Yield a problem if Slurm has no IPv6 on a Kubernetes cluster whose first addresses are IPv6.
 
     Services and pods have addresses of the family of the Service `kubernetes` first; a headless Service names those.
     Without the right to read it, nothing is known or yielded.

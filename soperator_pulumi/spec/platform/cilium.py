@@ -18,7 +18,7 @@ class CiliumMode(StrEnum):
     """Role of Cilium in the Kubernetes network."""
 
     OWN = "own"
-    """The only network of a Kubernetes that has none: addresses from Cilium's own pool, tunnels between machines."""
+    """The only network of a cluster that has none: addresses from Cilium's own pool, tunnels between machines."""
     CHAINED = "chained"
     """Network policies for any network plugin that creates veth pairs, chained after it in your own conflist."""
     EKS_CHAINED = "eks_chained"

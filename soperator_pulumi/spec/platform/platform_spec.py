@@ -67,7 +67,7 @@ class PlatformSpec(Model):
     cert_manager: CertManagerSpec | None = None
     """cert-manager."""
     cilium: CiliumSpec | None = None
-    """Cilium. Only for a Kubernetes without a network, or in a mode on top of its network."""
+    """Cilium. Only for a Kubernetes cluster without a network, or in a mode on top of its network."""
     kube_prometheus_stack: KubePrometheusStackSpec | None = None
     """Prometheus, Alertmanager, Grafana and exporters."""
     mariadb_operator: MariadbOperatorSpec | None = None

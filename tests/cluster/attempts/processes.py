@@ -1,4 +1,4 @@
-"""Attempts on the processes of others, and to become somebody else."""
+"""Attempts on the processes of others, and to become someone else."""
 
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-"""Parts that somebody else installed: checked in one resource before all others, and not touched."""
+"""Parts that someone else installed: checked in one resource before all others, and not touched."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A pack of somebody else's: our policies without some, and theirs, as Pulumi runs it and in their own tests."""
+"""A pack of someone else's: our policies without some, and theirs, as Pulumi runs it and in their own tests."""
 
 import os
 import shutil

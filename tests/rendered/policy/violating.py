@@ -64,7 +64,7 @@ def of_sizes(**replicas: int) -> Callable[[], SlurmCluster]:
 
 
 def web(pod: Mapping[str, Any] | None = None, container: Mapping[str, Any] | None = None, replicas: int = 1) -> None:
-    """Pods of a service beside the cluster, as prod takes them, with changes."""
+    """Pods of a service next to the cluster, as prod takes them, with changes."""
     spec = {
         "serviceAccountName": "web",
         "containers": [{"name": "web", "image": "registry.example/web:1.2", **(container or {})}],

@@ -1,4 +1,4 @@
-"""Stacks of whole sites: rendered, judged, and preflighted in a fake of a Kubernetes with the machines of their kind.
+"""Stacks of whole sites: rendered, judged, and preflighted on a fake Kubernetes with their kinds of machines.
 
 What machines can allocate, and what DaemonSets request, is made up in the size of real ones.
 """

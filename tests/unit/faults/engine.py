@@ -41,7 +41,7 @@ class Program:
 
     node_sets: Mapping[str, NodeSet]
     other_way_round: bool = False
-    """True where the last node set comes first."""
+    """True if the last node set comes first."""
 
 
 @dataclass

@@ -89,7 +89,7 @@ class Faults:
     quiet: int = QUIET
     on: bool = False
     dead: bool = False
-    """True where the process that makes the calls was killed."""
+    """True if the process that makes the calls was killed."""
     happened: int = 0
     """In this run."""
     unbearable: int = 0
@@ -212,7 +212,7 @@ class FaultyTransport:
         return dataclasses.replace(answer, **cut)
 
     def _late(self, command: Sequence[str]) -> None:
-        """Do what nobody waits for any more. Who looked before could not know."""
+        """Do what no one waits for any more. Who looked before could not know."""
         world = self.faults.world
         names = [name for word in command if word.startswith("nodename=") for name in expand(word[9:])]
         if "delete" in command or not world.slurm.up:

@@ -1,6 +1,6 @@
 """Invariants at every step of every trace, judged by the model's truth and not by any answer.
 
-Nobody can exclude what somebody else does between our last look and our act: an admin who lifts our drain, sets an own
+No one can exclude what someone else does between our last look and our act: an admin who lifts our drain, sets an own
 one or scales a StatefulSet, a slurmctld that crashes and forgets its newest drain. What they did to a node after the
 last true answer of that kind is excused as long as we have made no more than `ACT_CALLS` calls since: the rest of that
 look, and the act. Whoever waits, or does something else in between, has to look again.
@@ -63,11 +63,11 @@ class Watch:
     """Counts what we change."""
     looks: dict[str, Look] = field(default_factory=lambda: {kind: Look() for kind in KINDS})
     lifted: dict[str, int] = field(default_factory=dict)
-    """When somebody else last ended a node's drain, or slurmctld forgot it."""
+    """When someone else last ended a node's drain, or slurmctld forgot it."""
     lifted_of_others: dict[str, int] = field(default_factory=dict)
     """The same, where it was not ours."""
     imposed: dict[str, int] = field(default_factory=dict)
-    """When somebody else last drained a node."""
+    """When someone else last drained a node."""
     counted_on: dict[str, int] = field(default_factory=dict)
     """When a reservation or a waiting job last came to name a node."""
     appeared: dict[str, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Watch:
     made: dict[str, int] = field(default_factory=dict)
     """When its pod was last made."""
     placed: dict[int, int] = field(default_factory=dict)
-    """When a job last changed by itself or by somebody else."""
+    """When a job last changed by itself or by someone else."""
     policies: dict[str, Sequence[DrainSpec]] = field(default_factory=dict)
     """Policies that may be in force for a node set in this run: its program's, or those of resources' records."""
     budgets: dict[str, Share] = field(default_factory=dict)
@@ -88,11 +88,11 @@ class Watch:
     run_moment: int = 0
     previewing: bool = False
     belated: bool = False
-    """True where a command is done now of which its caller has been told that it was lost."""
+    """True if a command is done now of which its caller has been told that it was lost."""
     wrong_place: bool = False
-    """True where this run is connected to another cluster, or a namespace made anew."""
+    """True if this run is connected to another cluster, or a namespace made again."""
     controller_lost: bool = False
-    """True where the user has said that the controller is gone for good."""
+    """True if the user has said that the controller is gone for good."""
     disturbed: set[str] = field(default_factory=set)
     """Nodes to which anything else than our own acts happened in this run, or in the preview before it."""
     drains: Counter[str] = field(default_factory=Counter)
@@ -100,7 +100,7 @@ class Watch:
     violations: list[str] = field(default_factory=list)
 
     def begin_run(self, now: float) -> None:
-        """Start counting anew: a run knows nothing of the looks of another."""
+        """Start counting again: a run knows nothing of the looks of another."""
         self.run_began, self.run_moment = now, self.happens()
         self.looks, self.believed = ({kind: Look() for kind in KINDS} for _ in range(2))
         self.drains, self.resumes = Counter(), Counter()
@@ -110,7 +110,7 @@ class Watch:
         self.believed, self.pass_reason = {kind: Look() for kind in KINDS}, ""
 
     def has_seen_its_drains(self) -> bool:
-        """True where a true answer has come since we last drained a node."""
+        """True if a true answer has come since we last drained a node."""
         return self.looks["nodes"].moment > self.drained_at
 
     def happens(self) -> int:
@@ -175,20 +175,20 @@ class Watch:
                 self._deletes(name)
 
     def _within_budget(self, name: str, names: frozenset[str]) -> None:
-        """A rolling update takes no more nodes out of service than it may, where nobody else does as well."""
+        """A rolling update takes no more nodes out of service than it may, where no one else does as well."""
         node_set = name.rpartition("-")[0]
         owner = self.kubernetes.sets.get(node_set)
         if owner is None or ": rolling-update " not in self.slurm.reason or self.disturbed:
             return
         own = [f"{node_set}-{ordinal}" for ordinal in range(owner.replicas)]
         out = {node for node in own if node in names or not (self._in_service(node) or self._held_otherwise(node))}
-        # A node that nobody knew to be there when nodes were chosen costs nothing.
+        # A node that no one knew to be there when nodes were chosen costs nothing.
         known = [name for name in names if self._in_service(name) and self.appeared.get(name, -1) < self.run_moment]
         if known and len(out) > max(1, self.budgets[node_set].of(owner.replicas)):
             self._violated(f"a rolling update has {sorted(out)} out of service at a time")
 
     def _held_otherwise(self, name: str) -> bool:
-        """True where somebody else, or a scale-down that has not come to its end, keeps jobs away."""
+        """True if someone else, or a scale-down that has not come to its end, keeps jobs away."""
         node = self.slurm.nodes.get(name)
         if node is None:
             return False

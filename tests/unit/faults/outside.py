@@ -1,7 +1,7 @@
 """Acts of users, admins, machines and daemons meanwhile, each as one small event.
 
-An event says what it did, or nothing where it did not apply. What it does to a node is noted for `Watch`, which excuses
-what nobody could have known.
+An event says what it did, or nothing if it did not apply. What it does to a node is noted for `Watch`, which excuses
+what no one could have known.
 """
 
 from collections.abc import Callable, Sequence

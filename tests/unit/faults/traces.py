@@ -73,7 +73,7 @@ class Trace:
         except Exception as error:
             error.add_note("\n".join(self.world.log))
             raise
-        if self.world.watch.violations:  # somebody swallowed it
+        if self.world.watch.violations:  # someone swallowed it
             raise ViolationError("\n".join([*self.world.watch.violations, *self.world.log]))
 
     def _play(self) -> None:
@@ -278,7 +278,7 @@ class Trace:
             if pod.node_set in program.node_sets
             and pod.revision != f"{pod.node_set}-{program.node_sets[pod.node_set].template}"
         ]
-        # What somebody else drained stays drained also without a pod: its drain is in force when the node is back.
+        # What someone else drained stays drained also without a pod: its drain is in force when the node is back.
         kept = {name for name, node in slurm.nodes.items() if (node.drain or node.fail) and name not in wanted}
         kept -= set(drained_by_us(slurm, kept))
         checks = {
@@ -292,7 +292,7 @@ class Trace:
         return [what for what, holds in checks.items() if not holds]
 
     def _require_kept_jobs(self) -> None:
-        """Nobody's job ended but by its own work, by a policy, or by others."""
+        """No one's job ended but by its own work, by a policy, or by others."""
         slurm = self.world.slurm
         lost = [job.job_id for job in slurm.finished if job.state == "NODE_FAIL" and not job.by_others]
         self._require(not lost, f"jobs {lost} were lost")

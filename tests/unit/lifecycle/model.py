@@ -54,7 +54,7 @@ class Model:
         return [*self.world.reported]
 
     def differs(self) -> bool:
-        """Return True where NodesReady sees something to do for the program as it is."""
+        """Return True if NodesReady sees something to do for the program as it is."""
         self.begin()
         olds = self.engine.state[NAME]
         news = dict(self.engine._wanted(self.program))[NAME]

@@ -1,4 +1,4 @@
-"""A run that somebody cancels: its waits end, its drains stay, and the next run continues or undoes them."""
+"""A run that someone cancels: its waits end, its drains stay, and the next run continues or undoes them."""
 
 from collections.abc import Iterator
 

@@ -50,7 +50,7 @@ class NeverReady(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def never_ready() -> Iterator[tuple[str, set[str]]]:
-    """A kubeconfig of such a Kubernetes, and the names that it was asked for."""
+    """A kubeconfig of such a Kubernetes cluster, and the names that it was asked for."""
     asked: set[str] = set()
     handler = type("Handler", (NeverReady,), {"asked": asked})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

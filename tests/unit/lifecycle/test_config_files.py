@@ -1,4 +1,4 @@
-"""ConfigFiles: files of a ConfigMap as a resource, compared with the live ones, and nobody else's."""
+"""ConfigFiles: files of a ConfigMap as a resource, compared with the live ones, and no one else's."""
 
 import copy
 import itertools

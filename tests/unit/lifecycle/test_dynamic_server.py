@@ -44,7 +44,7 @@ def printed() -> list[str]:
 
 @pytest.fixture(scope="module")
 def server(printed: list[str]) -> Iterator[ResourceProviderStub]:
-    """The server, configured with a stack's `soperator:kubeconfig` of a cluster that nobody answers for."""
+    """The server, configured with a stack's `soperator:kubeconfig` of a cluster that no one answers for."""
     with sdk_server({"soperator:kubeconfig": NOWHERE}, printed) as stub:
         yield stub
 

@@ -30,7 +30,7 @@ def model() -> Iterator[Model]:
 
 
 def differs(model: Model, **changes: Any) -> bool:
-    """Return True where NodeDrain sees something to do."""
+    """Return True if NodeDrain sees something to do."""
     STAGE.begin(model.faults)
     model.world.reported.clear()
     model.commands.clear()

@@ -40,7 +40,7 @@ def up(model: Model, program: Program) -> list[str]:
 
 
 def differs(model: Model) -> bool:
-    """Return True where it sees something to do when nothing was changed in the program."""
+    """Return True if it sees something to do when nothing was changed in the program."""
     STAGE.begin(model.faults)
     model.commands.clear()
     model.world.reported.clear()

@@ -25,7 +25,7 @@ def begin_run(model: Model) -> None:
 
 
 def replaced(model: Model, name: str, **changed: Any) -> None:
-    """Create a resource anew, and then delete the old one, as Pulumi does in one run."""
+    """Create a resource again, and then delete the old one, as Pulumi does in one run."""
     recorded = dict(model.engine.state[name])
     made = KINDS[name]().create({**recorded, **changed})
     KINDS[name]().delete(made.id, recorded)

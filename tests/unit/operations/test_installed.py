@@ -1,4 +1,4 @@
-"""Parts that somebody else installed: every fault is named with its cure, all at once, and nothing is changed."""
+"""Parts that someone else installed: every fault is named with its cure, all at once, and nothing is changed."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Needs of a SlurmCluster that a Kubernetes does not meet, all at once."""
+"""Needs of a SlurmCluster that a Kubernetes cluster does not meet, all at once."""
 
 import base64
 from typing import Any

@@ -45,7 +45,7 @@ def called(call: ast.Call) -> str:
 
 
 def shows(loop: ast.For, call: ast.Call) -> bool:
-    """Return True where the time left is shown by `until`, or in a text of the loop."""
+    """Return True if the time left is shown by `until`, or in a text of the loop."""
     expressions = (node.value for node in ast.walk(loop) if isinstance(node, ast.FormattedValue))
     names = (getattr(node, "id", "") for expression in expressions for node in ast.walk(expression))
     return any(keyword.arg == "say" for keyword in call.keywords) or ast.unparse(loop.target) in names

@@ -26,7 +26,7 @@ def problems(values: dict[str, Any], known: KnownKeys) -> list[str]:
 
 
 def level_of(known: KnownKeys, path: str) -> KnownKeys:
-    """The keys beside the last one of a path."""
+    """The keys next to the last one of a path."""
     for key in path.split(".")[:-1]:
         known = known.below[key]
     return known

@@ -1,4 +1,4 @@
-"""An engine that is killed: nobody hears its plugin any more, so the plugin ends."""
+"""An engine that is killed: no one hears its plugin any more, so the plugin ends."""
 
 import os
 import select

@@ -24,7 +24,7 @@ SERVICES = [
 
 
 def reached(egress: list[str] | tuple[str, ...], address: str, api_servers: tuple[str, ...] = ()) -> bool:
-    """Return True where an address lies in one of the ranges and in none of its holes, as a network plugin has it."""
+    """Return True if an address lies in one of the ranges and in none of its holes, as a network plugin has it."""
     wanted = ip_address(address)
     return any(
         wanted in ip_network(block.cidr) and not any(wanted in ip_network(hole) for hole in block.holes(api_servers))

@@ -1,4 +1,4 @@
-"""The rendered files of some clusters, as they were read and found right. UPDATE_GOLDEN=1 writes them anew."""
+"""The rendered files of some clusters, as they were read and found right. UPDATE_GOLDEN=1 writes them again."""
 
 import os
 from pathlib import Path

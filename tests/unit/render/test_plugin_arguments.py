@@ -25,7 +25,7 @@ Parse = Callable[[list[str]], bool]
 
 @pytest.fixture(scope="module")
 def takes(tmp_path_factory: pytest.TempPathFactory) -> Parse:
-    """Return True where `config_parse` takes arguments."""
+    """Return True if `config_parse` takes arguments."""
     library = tmp_path_factory.mktemp("plugin") / "config.so"
     sources = [str(SOURCES / name) for name in ("config.c", "failure.c")]
     tools = toolchain()

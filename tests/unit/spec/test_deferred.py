@@ -26,7 +26,7 @@ async def resolved(output: pulumi.Output[Any]) -> object:
 
 
 def value_when_known(value: object, *, secret: bool = False) -> tuple[object, bool]:
-    """Value that a model makes of an Output, and True where it is secret."""
+    """Value that a model makes of an Output, and True if it is secret."""
 
     async def run() -> tuple[object, bool]:
         output: pulumi.Output[object] = pulumi.Output.from_input(value)

@@ -1,4 +1,4 @@
-"""Servers and images are made beside each other, and only on a machine that can run them."""
+"""Servers and images are made in parallel, and only on a machine that can run them."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Tasks beside each other: none outlives the failure of another, and each line names its task."""
+"""Tasks in parallel: none outlives the failure of another, and each line names its task."""
 
 import os
 import signal

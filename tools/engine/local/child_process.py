@@ -31,7 +31,7 @@ async def start(
         project: Project of the program.
         target: Stack to deploy.
         settings: Further settings, readable for anybody on the machine.
-        lines: Lines for standard input, readable for nobody.
+        lines: Lines for standard input, readable for no one.
         environment: Further variables.
     """
     everything = {

@@ -39,7 +39,7 @@ class AccountSync:
         """Update the files from the declared accounts and those of the active tree."""
         declared, sums = self._read_declared()
         if not sums:
-            return  # the volume is not there yet: nobody is removed for that
+            return  # the volume is not there yet: no one is removed for that
         problems: list[str] = []
         tree = self._active_tree(problems)
         managed, accounts = self._read_tree(tree, problems) if tree else (_nobody(), _nobody())

@@ -142,7 +142,7 @@ def remove_leftovers(jail: Path) -> None:
         try:
             with opened(jail / name, FOLDER) as descriptor:
                 free = _lock(descriptor)
-        except OSError:  # gone meanwhile, or somebody else's: no directory
+        except OSError:  # gone meanwhile, or someone else's: no directory
             continue
         if free:
             _remove(jail / name)

@@ -29,7 +29,7 @@ def attribute_of(text: str, users: Mapping[str, int], groups: Mapping[str, int])
         groups: numbers of the groups' names.
 
     Raises:
-        ValueError: it is no ACL, or has a name that nobody has; the message names the entry.
+        ValueError: it is no ACL, or has a name that no one has; the message names the entry.
     """
     entries = []
     for line in text.replace("\n", ",").split(","):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from things import Thing  # type: ignore[import-not-found] # beside the program, on sys.path when it runs
+from things import Thing  # type: ignore[import-not-found] # next to the program, on sys.path when it runs
 
 config = pulumi.Config()
 made: dict[str, pulumi.Resource] = {}

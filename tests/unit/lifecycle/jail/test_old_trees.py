@@ -1,4 +1,4 @@
-"""Removing old trees, and never one that somebody is in."""
+"""Removing old trees, and never one that someone is in."""
 
 from collections.abc import Sequence
 from typing import Any

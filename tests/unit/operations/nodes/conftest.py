@@ -15,7 +15,7 @@ def bench() -> Bench:
 
 @pytest.fixture
 def cancelled() -> Iterator[None]:
-    """Somebody has cancelled the run of this process."""
+    """Someone has cancelled the run of this process."""
     CANCELLED.set()
     yield
     CANCELLED.clear()

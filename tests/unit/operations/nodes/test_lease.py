@@ -249,7 +249,7 @@ def test_of_two_at_the_same_moment_one_waits(clock: FakeClock) -> None:
 
 @dataclass(eq=False)
 class Busy(Api):
-    """An API server at which somebody else acts once between a look and the change that follows it."""
+    """An API server at which someone else acts once between a look and the change that follows it."""
 
     between: Callable[[], None] | None = None
 

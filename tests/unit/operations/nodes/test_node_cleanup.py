@@ -78,7 +78,7 @@ def test_a_record_that_a_waiting_job_asks_for_stays(model: Model) -> None:
 
 
 def test_a_record_on_which_a_job_is_for_slurm_stays_until_slurm_gives_the_node_up(model: Model) -> None:
-    model.submit(required=frozenset({"gpu-1"}))  # Slurm does not know yet that nobody is there
+    model.submit(required=frozenset({"gpu-1"}))  # Slurm does not know yet that no one is there
     assert "has not ended for Slurm" in cleanup(model).remove(NAMES).kept["gpu-1"]
 
 

@@ -73,7 +73,7 @@ def test_a_job_on_several_nodes_is_treated_once() -> None:
 
 
 def test_a_treated_job_that_does_not_go_stops_it_after_a_while() -> None:
-    """Case 6: neither requeue nor cancel helps against a process that nobody can kill."""
+    """Case 6: neither requeue nor cancel helps against a process that no one can kill."""
     assert not after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS - 1}).stop
     assert after(2, on_timeout="cancel", more_seconds=400, treated={1: TREATED_SECONDS}).stop == (
         "gpu: 1 of 2 nodes is not free 5 min after its jobs' time was up (drain.on_timeout: cancel)",

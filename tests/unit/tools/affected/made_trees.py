@@ -19,5 +19,5 @@ def made_graph(texts: Mapping[str, str]) -> Graph:
 
 
 def users(changed: str, texts: Mapping[str, str]) -> set[str]:
-    """Return the other files that use a changed one, whose text is empty where none is given."""
+    """Return the other files that use a changed one, whose text is empty if none is given."""
     return users_of(made_graph({changed: "", **texts}), changed) - {changed}

@@ -81,7 +81,7 @@ def pulumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
 
 
 def deployer(folder: Path, **settings: Any) -> CliDeployer:
-    """The deployer of a stack with these settings beside its configuration."""
+    """The deployer of a stack with these settings next to its configuration."""
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "p", "runtime": "python"}))
     (folder / "Pulumi.prod.yaml").write_text(yaml.safe_dump({**settings, "config": {"p:a": 1}}))
     return CliDeployer(Target(project=folder, stack="prod", state=folder / "state"), lambda _: None)
