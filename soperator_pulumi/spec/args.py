@@ -481,8 +481,9 @@ class JailIsolationArgs(TypedDict, total=False):
     """Give the tasks of a step their own System V IPC and POSIX message queues. Default: they use those of the node.
     Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: bool
-    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to every user who may
-    run a job. Default: false."""
+    """Let jobs create user namespaces, as `unshare --map-root-user` does. This exposes more of the kernel to every user
+    who may run a job. podman, apptainer, and enroot start no container even so (docs/container-programs.md). Default:
+    false."""
 
 
 class PopulateArgs(ScheduledArgs, total=False):

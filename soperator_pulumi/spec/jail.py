@@ -88,8 +88,8 @@ class JailIsolation(Model):
     """Give the tasks of a step their own System V IPC and POSIX message queues. Default: they use those of the node.
     Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: StrictBool = False
-    """Let jobs create user namespaces, as rootless containers do. This exposes more of the kernel to every user who may
-    run a job."""
+    """Let jobs create user namespaces, as `unshare --map-root-user` does. This exposes more of the kernel to every
+    user who may run a job. podman, apptainer, and enroot start no container even so (docs/container-programs.md)."""
 
 
 class PopulateSpec(Scheduled):
