@@ -58,14 +58,14 @@ class RootTree:
         """Bring the image to the machine's containerd, where it is not there yet, and return its name."""
         if self.reference not in kube.images():
             archive = self._cached(f"{os.getpid()}.image.tar")
-            _whole(archive, self._wrap)
+            _whole(archive, self.write_image)
             try:
                 kube.import_image(archive)
             finally:
                 archive.unlink()
         return self.reference
 
-    def _wrap(self, path: Path) -> None:
+    def write_image(self, path: Path) -> None:
         """Write an image of the tarball as `docker save` does."""
         settings = {
             "architecture": archives.architecture(),
