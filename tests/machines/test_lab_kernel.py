@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from tools.lab.script_machine import run_script
+from tools.console import UserError
+from tools.lab.script_machine import run_on_terminal, run_script
 from tools.paths import ROOT
 
 pytestmark = pytest.mark.soak
@@ -45,6 +46,16 @@ def test_a_machine_cannot_write_the_files_of_the_one_that_it_runs_on() -> None:
     printed = run_script(f"! touch {ROOT}/written-by-the-lab; echo tried")
     assert "tried" in printed
     assert not (ROOT / "written-by-the-lab").exists()
+
+
+def test_a_command_on_a_machine_gives_its_exit_code_and_its_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_on_terminal("echo said; exit 3", memory_mib=512, processors=1) == 3
+    assert "said" in capfd.readouterr().out
+
+
+def test_a_machine_that_reboots_ends() -> None:
+    with pytest.raises(UserError, match="ended before its script"):
+        run_on_terminal("echo b > /proc/sysrq-trigger; sleep 60", memory_mib=512, processors=1)
 
 
 def test_a_step_that_outgrows_its_memory_ends_alone() -> None:
