@@ -79,7 +79,7 @@ def _build() -> None:
             settings.write_text(settings.read_text() + CONFIG.read_text())
             _make(tree, packages, "olddefconfig")
             (building / "configured").touch()
-    with step(f"Building Linux {SERIES} for the lab: 16 minutes of a core") as progress:
+    with step(f"Building Linux {SERIES} for the lab: 1,540 files, 16 minutes of a core") as progress:
         _make(tree, packages, "linux", report=lambda lines: progress(compiled(lines)))
     result = building / "result"
     shutil.rmtree(result, ignore_errors=True)
