@@ -97,7 +97,7 @@ def test_jobs_and_sessions_run_under_the_profile() -> None:
 
 
 def test_containers_that_mount_have_the_profile_and_all_others_have_the_runtimes() -> None:
-    lines = said()["containers"].splitlines()
+    lines = said()["containers"].strip().splitlines()
     assert {f"slurmd {PROFILE}", f"sshd {PROFILE}"} <= {*lines}
     assert {f"slurmctld {RUNTIMES}", f"slurmdbd {RUNTIMES}", f"munged {RUNTIMES}"} <= {*lines}
     unconfined = [line for line in lines if not line.endswith((PROFILE, RUNTIMES))]
