@@ -42,6 +42,7 @@ class Login:
 
     def tell(self, text: str) -> None:
         """Write a text to the terminals of users, but for those that are closed to messages (`mesg n`) or are full."""
+        group = os.getegid()
         for terminal in self._terminals.glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 status = terminal.stat()
@@ -54,6 +55,7 @@ class Login:
                     os.write(opened, text.replace("\n", "\r\n").encode())
                 finally:
                     os.close(opened)
+        os.setegid(group)
 
     def _uids(self) -> Iterator[int]:
         for status in self._processes.glob("[0-9]*/status"):

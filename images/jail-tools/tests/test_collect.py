@@ -175,7 +175,7 @@ def test_a_tree_that_is_not_marked_is_not_removed(trees: list[Tree]) -> None:
     [
         (["--keep", "0", "--live-jobs", "@-"], "--keep: got 0. At least 1 tree is kept"),
         (["--keep", "1", "--live-jobs", "17"], '--live-jobs: got "17". Give @FILE'),
-        (["--keep", "1", "--live-jobs", "@-"], '"12_[1-5]" is no job id'),
+        (["--keep", "1", "--live-jobs", "@-"], '"12_[1-5]" is not a job id'),
         (["--keep", "1", "--live-jobs", "@-", "--in-use=../.."], "12 hexadecimal digits"),
     ],
 )

@@ -28,7 +28,7 @@ def test_a_secret_without_the_key_is_refused_with_the_keys_that_it_has() -> None
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"\xffhunter2", "is no UTF-8 text"),
+        (b"\xffhunter2", "is not UTF-8 text"),
         (b"", "is empty"),
         (b"hunter2\tx", "control character"),
         (b'"hunter2" x', "has a double quote"),

@@ -173,8 +173,8 @@ def test_gpus_of_amd_are_found_by_their_render_nodes(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("node", "near", "sockets", "words"),
     [
-        (-1, "0-191", 2, r"does not tell the NUMA node of /dev/nvidia0 \(numa_node is -1\).* set gpus.sockets"),
-        (0, "", 2, "does not tell the NUMA node"),
+        (-1, "0-191", 2, r"does not report the NUMA node of /dev/nvidia0 \(numa_node is -1\).* set gpus.sockets"),
+        (0, "", 2, "does not report the NUMA node"),
         (0, "0-47,96-143", 3, r"the machine has 96 cores, but the node set declares 3 \* 48 = 144"),
     ],
 )

@@ -170,7 +170,7 @@ OFF, ON = (f"AccountingStorageType=accounting_storage/{kind}\n" for kind in ("no
         (OFF, ON, ["accounting is turned on", "Kept: running and pending jobs", "Jobs that ended before"]),
         ("KillWait=30\n", ON, ["accounting is turned on"]),
         (ON, OFF, ["accounting is turned off", "the database with all records, unless storage.keep", "Lost: "]),
-        (OFF, f"{ON}AccountingStorageEnforce=limits\n", ["accounting.enforce would make them wait for ever"]),
+        (OFF, f"{ON}AccountingStorageEnforce=limits\n", ["accounting.enforce would keep them waiting for ever"]),
     ],
     ids=["on", "on in an old cluster", "off", "on and enforced"],
 )
@@ -185,7 +185,7 @@ def test_a_preview_names_what_a_switch_of_accounting_keeps_and_loses(
 
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("slurm-config: accounting is"))
     assert [word for word in words if word not in line] == []
-    assert ("wait for ever" in line) is ("Enforce" in after)
+    assert ("waiting for ever" in line) is ("Enforce" in after)
 
 
 @pytest.mark.parametrize("setting", [OFF, ON], ids=["off", "on"])

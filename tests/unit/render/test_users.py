@@ -72,7 +72,7 @@ def test_keys_beyond_the_size_of_a_config_map_are_refused_with_the_limit() -> No
     """1,600 RSA keys of 4096 bits have 1.19 MB."""
     line = "ssh-rsa " + base64.b64encode(_wire(b"ssh-rsa", b"\1\0\1", b"\0" + b"\xff" * 512)).decode()
     users = [{"name": f"user.{number}", "uid": 2000 + number, "ssh_keys": [line]} for number in range(1600)]
-    with pytest.raises(SpecError, match=r"users: 1600 ssh_keys with \d+ bytes, but Kubernetes takes 1048576 in one"):
+    with pytest.raises(SpecError, match=r"users: 1600 ssh_keys with \d+ bytes, but Kubernetes accepts 1048576 in one"):
         a_spec(users=users)
     assert sum(map(len, authorized_keys(a_spec(users=users[:1400])).values())) < 1_048_576
 
