@@ -113,6 +113,16 @@ def put_service(work: Conversion, role: dict[str, Any], service: Section) -> Non
         require_allowed_sources(work, role)
 
 
+def put_login_service(work: Conversion, role: dict[str, Any], service: Section) -> None:
+    """Write the Service of login nodes, with its port on the machines and the class of its load balancer."""
+    put_service(work, role, service)
+    kind, port, balancer = service.at("spec", "type"), service.at("nodePort"), service.at("spec", "loadBalancerClass")
+    if kind.text() in {"LoadBalancer", "NodePort"} and isinstance(port.plain(), int):
+        work.put(role, "node_port", port.plain(), port)
+    if kind.text() == "LoadBalancer" and balancer.text():
+        work.put(role, "load_balancer_class", balancer.text(), balancer)
+
+
 def put_rest(work: Conversion, switch: Section, replicas: Section) -> None:
     """Write a REST API with its number of pods."""
     rest = work.mapping("rest")

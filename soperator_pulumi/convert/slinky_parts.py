@@ -24,7 +24,7 @@ from soperator_pulumi.convert.required_values import (
     require_images,
     require_jail_image,
 )
-from soperator_pulumi.convert.service_parts import put_service
+from soperator_pulumi.convert.service_parts import put_login_service
 from soperator_pulumi.convert.slinky_rules import FILE, FILES
 from soperator_pulumi.convert.slurm_counterparts import entries, put_layout, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import (
@@ -92,7 +92,7 @@ def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submount
     put_pods(work, role, spec.at("login", "resources"), pod)
     if spec.at("replicas"):
         work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
-    put_service(work, role, spec.at("service"))
+    put_login_service(work, role, spec.at("service"))
     _put_volumes(spec.at("login"), pod, LOGIN_PODS, submounts)
 
 

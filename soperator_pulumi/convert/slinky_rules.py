@@ -91,7 +91,8 @@ LOGIN_RULES: tuple[Rule, ...] = (
     *cannot("sshd_config is rendered", "extraSshdConfig"),
     *cannot(DIRECTORIES, "sssdConfRef.**", "sssdConf"),
     *needless("login nodes are updated one at a time", "strategy.**"),
-    *cannot("Kubernetes chooses the ports", "service.port", "service.nodePort"),
+    *cannot("the Service has the port of ssh", "service.port"),
+    *needless("only a NodePort or a LoadBalancer has it", "service.nodePort"),
     *cannot("the Service has a type, annotations and allowed sources", "service.**"),
     *needless("login nodes are part of their cluster", "controllerRef.**"),
 )

@@ -225,6 +225,20 @@ def _put_pod(work: Conversion, role: dict[str, Any], resources: Section) -> None
         work.put(limits, "memory", role["pod_resources"]["requests"]["memory"].value, limit)
 
 
+def _put_login_service(work: Conversion, role: dict[str, Any], place: Section) -> None:
+    service, port = place.at("sshdServiceType"), place.at("sshdServiceNodePort")
+    if service.text():
+        work.put(role, "service", service.text(), service)
+    if service.text() == "NodePort" and isinstance(port.plain(), int):
+        work.put(role, "node_port", port.plain(), port)
+    for key, value in place.at("sshdServiceAnnotations").entries():
+        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
+    for block in place.at("sshdServiceLoadBalancerSourceRanges").items():
+        work.add(work.listed("allowed_sources", of=role), block.text(), block)
+    if service.text() in {"LoadBalancer", "NodePort"}:
+        require_allowed_sources(work, role)
+
+
 def _put_login(
     work: Conversion, place: Section, filters: dict[str, Section], volumes: dict[str, Section], submounts: Submounts
 ) -> None:
@@ -236,15 +250,7 @@ def _put_login(
         work.put(work.mapping("jail"), "app_armor", "unconfined", profile, "for all slurmd and sshd containers")
     if place.at("size"):
         work.put(role, "replicas", place.at("size").plain(), place.at("size"))
-    service = place.at("sshdServiceType")
-    if service.text():
-        work.put(role, "service", service.text(), service)
-    for key, value in place.at("sshdServiceAnnotations").entries():
-        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
-    for block in place.at("sshdServiceLoadBalancerSourceRanges").items():
-        work.add(work.listed("allowed_sources", of=role), block.text(), block)
-    if service.text() in {"LoadBalancer", "NodePort"}:
-        require_allowed_sources(work, role)
+    _put_login_service(work, role, place)
     for mount in place.at("volumes", "jailSubMounts").items():
         reference = mount.at("volumeSourceName")
         source = volumes.get(reference.text())

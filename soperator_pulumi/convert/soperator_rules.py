@@ -92,7 +92,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     *cannot(
         "Kubernetes chooses it; a load balancer takes it by an annotation", "slurmNodes.login.sshdServiceLoadBalancerIP"
     ),
-    *cannot("Kubernetes chooses the port", "slurmNodes.login.sshdServiceNodePort"),
+    *needless("only a NodePort has it", "slurmNodes.login.sshdServiceNodePort"),
     *cannot("sshd_config is rendered", "slurmNodes.login.sshdConfigMapRefName"),
     *cannot(
         "sessions of one user are not limited in memory; login.max_processes limits their processes",

@@ -205,11 +205,12 @@ def problems(accounting: AccountingSpec | None, images: ImagesSpec, users: tuple
 def qos_problems(extra: Mapping[str, object], partitions: Sequence[PartitionSpec]) -> Iterator[Problem]:
     """Yield settings about QOS, none of which exists in a cluster without accounting. Slurm ignores case."""
     none = f'but there is no QOS with accounting: "{NONE}"'
-    for name, value in extra.items():
+    for name, value in extra.items() if known(extra) else ():
         if name.lower() == "preempttype" and str(value).lower() == "preempt/qos":
             yield Problem(f"slurm.extra.{name}", f'got "{value}", {none}. Use preempt/partition_prio.')
-    for index, partition in enumerate(partitions):
-        for name, value in partition.options.items():
+    for index, partition in enumerate(partitions if known(partitions) else ()):
+        options = partition.options if known(partition) and known(partition.options) else {}
+        for name, value in options.items():
             if name.lower() in _ABOUT_QOS and str(value).upper() != "ALL":
                 yield Problem(f"partitions[{index}].options.{name}", f'got "{value}", {none}. Remove one.')
 

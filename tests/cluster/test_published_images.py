@@ -111,7 +111,7 @@ def publishing(
         check = {"image": image.name, "schedule": NEVER, "every": "1s", "limit": 1}
         slurm.cluster["health"]["long_checks"]["tcp_bandwidth"] = check
         slurm.up()
-        assert worker_uids(slurm) == before, "an shared image has recreated workers"
+        assert worker_uids(slurm) == before, "a shared image has recreated workers"
         yield slurm
     finally:
         slurm.destroy()

@@ -94,11 +94,14 @@ class Tool:
 
 @cache
 def tool(name: str) -> Tool:
-    """Return a program: the one on PATH if new enough and complete, else the one of the unpacked packages."""
+    """Return a program: the one on PATH if new enough, else the one of the unpacked packages.
+
+    One on PATH whose helper the machine does not have gets that of the unpacked packages.
+    """
     program = PROGRAMS[name]
     found = shutil.which(name)
-    if found and _new_enough(Path(found), program) and _has_helper(program):
-        return Tool(name, Path(found))
+    if found and _new_enough(Path(found), program):
+        return Tool(name, Path(found), {} if _has_helper(program) else unpacked().environment)
     return Tool(name, unpacked().program(name), unpacked().environment)
 
 

@@ -17,9 +17,11 @@ mount -t tmpfs -o size=90% tmpfs "$XDG_STATE_HOME"
 mount -t tmpfs -o size=90% tmpfs /var/lib/kubelet
 
 # Without this program containerd confines no container by AppArmor.
-cp -r "$package/etc/apparmor" "$package/etc/apparmor.d" /etc/
-cp -r "$package/usr/share/apparmor-features" /usr/share/
-cp "$package/sbin/apparmor_parser" /sbin/
+if [ ! -x /sbin/apparmor_parser ]; then # otherwise the package has been left out
+    cp -r "$package/etc/apparmor" "$package/etc/apparmor.d" /etc/
+    cp -r "$package/usr/share/apparmor-features" /usr/share/
+    cp "$package"/*sbin/apparmor_parser "$package"/usr/*sbin/apparmor_parser /sbin/ 2> /dev/null || [ -x /sbin/apparmor_parser ]
+fi
 apparmor_parser --skip-cache --replace "$tree/docs/apparmor/slurm-jail"
 
 # The stack of the embedded Kubernetes has no limits of jobs, as other machines may lack what they take.

@@ -97,6 +97,8 @@ class Preflight:
             ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
             ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
             ("surroundings", "namespace", self._surroundings),
+            ("surroundings", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
+            ("surroundings", "GPU Operator", self._critical_pods),
             ("machines", "machines", self._of_machines),
             ("clocks", "machines", self._clocks),
             ("load balancer", "login.service", lambda: load_balancer_findings(kube, planned.of_kind("Service"))),
@@ -108,12 +110,13 @@ class Preflight:
         wanted = self.planned.surroundings
         _, not_known = closed_api_servers(self.kube, wanted.api_servers)
         found = [*problems(self.kube, wanted), *not_known]
-        yield from missing_drivers(self.kube, self.planned.csi_drivers)
-        if self.planned.critical_namespaces:
-            yield from critical_pod_findings(self.kube, self.planned.critical_namespaces, self._machines())
         if not found:
             yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
         yield from (of_problem("surroundings", problem) for problem in found)
+
+    def _critical_pods(self) -> Iterable[Diagnosis]:
+        namespaces = self.planned.critical_namespaces
+        return critical_pod_findings(self.kube, namespaces, self._machines()) if namespaces else ()
 
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()

@@ -51,6 +51,22 @@ spec:
     parse_cluster(completed(conversion))
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("{service: {spec: {type: NodePort}, nodePort: 30022}}", "node_port", 30022),
+        (
+            "{service: {spec: {type: LoadBalancer, loadBalancerClass: a.example/nlb}}}",
+            "load_balancer_class",
+            "a.example/nlb",
+        ),
+    ],
+)
+def test_the_port_and_the_balancer_of_logins_are_taken_over(tmp_path: Path, text: str, key: str, value: object) -> None:
+    conversion = converted(tmp_path, f"nodesets: {{cpu: {NODE_SET}}}\nloginsets: {{login: {text}}}")
+    assert conversion.cluster["login"][key] == value
+
+
 def test_a_memory_with_a_unit_is_refused_for_its_unit(tmp_path: Path) -> None:
     conversion = converted(tmp_path, "nodesets: {gpu: {extraConfMap: {CPUs: 96, RealMemory: 1152Gi}}}")
 

@@ -96,3 +96,16 @@ def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
     at[drawn.draw(st.sampled_from(sorted(at)))] = drawn.draw(anything)
     with suppress(SpecError):
         parse_cluster(spoiled)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path"),
+    [
+        ("slurm", {"extra": 5}, "slurm.extra"),
+        ("slurm", {"extra": {"MaxJobCount": None}}, "slurm.extra.MaxJobCount"),
+        ("partitions", [5], "partitions[0]"),
+        ("partitions", [{"name": "all", "options": {"AllowQos": None}}], "partitions[0].options.AllowQos"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_problems_without_accounting_too(key: str, value: object, path: str) -> None:
+    assert path in [problem.path for problem in the_error_of(a_cluster(accounting="none", **{key: value})).problems]

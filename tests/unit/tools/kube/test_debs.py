@@ -74,17 +74,18 @@ def test_one_that_is_too_old_or_does_not_run_is_passed_over(machine: Path, print
 
 
 @pytest.mark.parametrize("folder", ["usr/libexec/podman", "usr/lib/podman"])
-def test_a_buildah_on_path_is_used_only_with_its_helper(
+def test_a_buildah_on_path_without_its_helper_gets_the_unpacked_one(
     machine: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "root"
     monkeypatch.setattr(debs, "_HELPER_FOLDERS", tuple(str(root / name) for name in debs._HELPER_FOLDERS))
     program(machine / "buildah", "buildah version 1.39.3")
-    program(machine.parent / "unpacked/usr/bin/buildah", "buildah version 1.28.2")
-    assert debs.tool("buildah").path == machine.parent / "unpacked/usr/bin/buildah"
+    found = debs.tool("buildah")
+    assert found.path == machine / "buildah"
+    assert found.environment["CONTAINERS_HELPER_BINARY_DIR"].startswith(str(machine.parent / "unpacked"))
     program(root / folder / "netavark", "netavark 1.14.0")
     debs.tool.cache_clear()
-    assert debs.tool("buildah").path == machine / "buildah"
+    assert debs.tool("buildah") == debs.Tool("buildah", machine / "buildah")
 
 
 def test_an_unpacked_program_finds_its_libraries_and_helpers(machine: Path) -> None:
