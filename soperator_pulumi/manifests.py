@@ -71,7 +71,7 @@ class Manifests:
     secrets: tuple[SecretNote, ...]
     """Secrets that are left out."""
     other_resources: tuple[Recorded, ...]
-    """Resources that are no objects: ours that act on the live cluster, and any others."""
+    """Resources that are not objects: those of this package that act on the live cluster, and any others."""
 
     def files(self, stack: str) -> dict[str, str]:
         """Return the content of a folder by file name: one file per object, and the pages for a reader."""

@@ -42,9 +42,9 @@ _LIMITS = """\
   leaves its jobs the time of `drain.grace` alone. Drain the nodes before, with `scontrol`.
 - **No transaction.** A changed slurm.conf reaches slurmctld, and nothing runs `scontrol reconfigure`. Files that Slurm
   refuses stay.
-- **No rolling update.** Workers have the strategy OnDelete: changed pods are recreated when somebody deletes them.
-- **No switch of the jail.** The first tree is active once it is filled. A tree of another source is filled, and nobody
-  enters it.
+- **No rolling update.** Workers have the strategy OnDelete: changed pods are recreated when someone deletes them.
+- **No switch of the jail.** The first tree is active once it is filled. A tree of another source is filled, but not
+  used.
 - **No memory of the jail.** A claim that has lost its contents is filled as if the cluster were new.
 - **No protection.** `kubectl delete` deletes the claims with the jail, the homes and Slurm's state.
 - **No order beyond that of the files.** Pods start before the tree is filled; logins and jobs fail until then. New
@@ -87,7 +87,7 @@ class ManifestsPage:
     """Objects by file name."""
     secrets: Sequence[SecretNote]
     other_resources: Sequence[Recorded]
-    """Resources that are no objects."""
+    """Resources that are not objects."""
 
     def text(self) -> str:
         """Return the page that explains how to apply the files, and their limits."""

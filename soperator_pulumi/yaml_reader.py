@@ -1,4 +1,4 @@
-"""YAML reader that follows Pulumi, YAML 1.2: `12:00:00`, `yes` and dates are text."""
+"""Reader of YAML 1.2, as Pulumi reads its files: `12:00:00`, `yes` and dates are text."""
 
 import re
 from typing import Any

@@ -19,7 +19,7 @@ _FREE_NAMES = re.compile(r".*([aA]nnotations|[lL]abels|[nN]odeSelector|[aA]ffini
 """Names of mappings with user-defined keys, even if the chart has some by default."""
 
 _READ = re.compile(r"(?P<whole>(?:toYaml|tpl|with|range)\b[^}|]*?)?\.Values\.(?P<path>[A-Za-z0-9_.]*[A-Za-z0-9_])")
-"""Expression with which a template reads a value, whole or as text. A key with a '-' is read by `index`."""
+"""Expression that reads a value in a template, whole or as text. Keys with '-', which `index` reads, have defaults."""
 
 
 def known_keys_of(chart: Path) -> KnownKeys:

@@ -19,7 +19,7 @@ class SourceCheck:
     Attributes:
         name: Its name in the report.
         line: The program and its arguments, to be run in the root of the tree, as a shell takes them.
-        live: Print its output as it comes. By default it is printed whole, and only where the check fails.
+        live: Print its output as it comes. By default it is printed at the end, and only if the check fails.
     """
 
     name: str
@@ -69,7 +69,7 @@ class EndedCheck:
 
     @property
     def text(self) -> str:
-        """Return one line, followed by the output if the check failed."""
+        """One line, followed by the output if the check failed."""
         line = f"==> {self.check.name}: {'passed' if self.passed else 'FAILED'} after {self.seconds:.0f} s"
         return line if self.passed else f"{line}\n{self.output}".rstrip()
 

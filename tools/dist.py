@@ -1,4 +1,4 @@
-"""`make dist`: builds the wheel and the source distribution from a committed tree.
+"""`make dist`: builds the wheel and the source distribution, from a tree without files that git does not know.
 
 It refuses a tag that differs from the version.
 """

@@ -17,7 +17,7 @@ def with_their_jobs(found: StackChanges, deployer: Deployer, chosen: ChosenClust
     Args:
         found: The preview.
         deployer: Deployer of the stack, whose state names the clusters.
-        chosen: Kubernetes to ask where a cluster has recorded no access, or a secret one. Another cluster's namespace
+        chosen: Kubernetes to ask if a cluster has recorded no access, or a secret one. Another cluster's namespace
             is known by its UID, and not looked at.
     """
     deleted = {change.urn for change in found.of(StepOp.DELETE) if acts_as(change.type, "DrainGate")}

@@ -1,4 +1,4 @@
-"""Locks between programs. A waiting program prints who holds the lock, and a lock ends with its holder."""
+"""Locks between programs. A waiting program prints who holds the lock. A lock ends with its holder, even if killed."""
 
 import fcntl
 import getpass

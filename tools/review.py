@@ -11,7 +11,7 @@ from tools.preview import deployer_of_a_cluster
 
 
 def main() -> None:
-    """Print the preview of a stack, even if a policy or a provider refuses the change, which then fails."""
+    """Print the preview of a stack. If a policy or a provider refuses the change, print it too, then fail."""
     stack, chosen = up.parse_stack(__doc__), chosen_cluster.choose()
     deployer, why = deployer_of_a_cluster(stack, chosen)
     try:

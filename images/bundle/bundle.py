@@ -101,7 +101,7 @@ class Bundle:
 
         Args:
             programs: Programs for `bin`.
-            libraries: Libraries that programs load by name, besides those that they are linked with.
+            libraries: Libraries that programs load by name, in addition to those that they are linked with.
             patches: Paths to replace.
 
         """

@@ -52,7 +52,7 @@ def named_nodes(snapshot: Snapshot, expressions: Iterable[str]) -> list[Node]:
     """Return the nodes of hostlist expressions, such as `gpu-[0-3]`, in their order.
 
     Raises:
-        SoperatorError: An expression is none, or names a node that slurmctld does not know.
+        SoperatorError: An expression is invalid, or names a node that slurmctld does not know.
     """
     try:
         names = [*dict.fromkeys(name for expression in expressions for name in expand(expression))]

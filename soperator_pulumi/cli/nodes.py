@@ -122,7 +122,7 @@ def _undrain(cluster: LiveCluster, nodes: Sequence[Node], *, force: bool) -> int
 
 
 def _refuse(nodes: Sequence[Node], *, force: bool, act: str) -> None:
-    """Refuse to touch drains that this command did not set."""
+    """Refuse to change these nodes, unless `force` is set."""
     if nodes and not force:
         listed = "".join(f"\n  {node.name}: {node.reason or 'no reason given'}" for node in nodes)
         text = f"{counted(len(nodes), 'node')} {act}, and nothing was changed:{listed}\nLeave them out, or add --force."

@@ -52,7 +52,7 @@ def create_users(name: str, scope: Scope, spec: ClusterSpec) -> ConfigFiles:
 
 
 def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: ConfigFiles) -> ConfigMaps:
-    """Create all other ConfigMaps."""
+    """Create the ConfigMaps other than that of the users."""
     slurmctld = Reader(component="controller", container="slurmctld")
     sshd_keys = Reader(component="login", container="sshd")
     sshd = Reader(component="login", container="sshd")

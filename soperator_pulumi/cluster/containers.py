@@ -83,7 +83,7 @@ _WATCH = (  # Kubernetes takes $$ for $
 )
 """Part of the command that asks munged once a minute and ends it, the container's first program, after three questions
 in a row without a credential: at most 130 s after it stopped, and never for one slow answer of a busy machine. A probe
-would start four programs and a dozen threads for a question on every node, where this takes three programs.
+would start four programs and a dozen threads for a question on every node. This takes three programs.
 
 The trap also ends munged if the shell can't start a program any more (limits of processes and memory), with which dash
 ends: nothing else asks munged. A signal, by which Kubernetes ends the container, runs no trap of dash."""
@@ -281,7 +281,7 @@ def key_version(spec: ClusterSpec) -> dict[str, str]:
 
 
 def merged_users() -> Mount:
-    """Return the mounts of the merged user files for a daemon's container."""
+    """Return the mount of the merged user files for a daemon's container."""
     return mounts.memory("extrausers", layout.USER_FILES, "16Mi", read_only=True)
 
 

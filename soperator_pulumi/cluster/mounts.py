@@ -73,7 +73,7 @@ class Mount:
 
 
 def config_files(name: str, path: str) -> Mount:
-    """Mount a ConfigMap as a directory, as changes would not reach a `subPath` in the pod."""
+    """Mount a ConfigMap as a directory, so that its changes reach the pod. With a `subPath` they would not."""
     source = ConfigMapVolumeSourceArgs(name=name)
     return Mount(name, VolumeArgs(name=name, config_map=source), path, read_only=True)
 

@@ -87,7 +87,7 @@ def create_nodes_service(name: str, scope: Scope) -> Service:
     """Create the headless Service of the pods in which Slurm runs."""
     return Service(
         f"{name}-nodes",
-        # It has no port to wait for, and the pods wait for it.
+        # The Service has no port to wait for, and the pods wait for the Service.
         metadata=scope.metadata(NODES_SERVICE, annotations=SKIP_AWAIT),
         spec=ServiceSpecArgs(
             cluster_ip="None", publish_not_ready_addresses=True, selector={**scope.selector(), **SLURM_LABEL}

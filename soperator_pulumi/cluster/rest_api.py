@@ -179,7 +179,7 @@ def _proxy(spec: ClusterSpec, rest: RestSpec, places: list[Mount]) -> ContainerA
 
 
 def _certificate(rest: RestSpec) -> list[Mount]:
-    """Mount the certificate, and its key next to it as `tls.crt.key`, as haproxy expects it."""
+    """Return the mounts of the certificate, and of its key next to it as `tls.crt.key`, as haproxy expects."""
     if rest.tls is None:
         return []
     # 0444, as the proxy's container alone mounts it.

@@ -161,7 +161,7 @@ class SlurmCluster(pulumi.ComponentResource):
         """Create the cluster.
 
         Args:
-            resource_name: Name of the component, and of the cluster where the description has none.
+            resource_name: Name of the component, and of the cluster if the description has no name.
             args: The cluster's description, as in a stack's configuration.
             opts: Options of the component. `protect`, `providers` and `depends_on` reach the children.
             kwargs: The same keys as `args`; these win.

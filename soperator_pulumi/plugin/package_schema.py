@@ -52,7 +52,7 @@ def schema() -> Json:
         "license": "Apache-2.0",
         "namespace": soperator_pulumi.NAMESPACE,
         "repository": soperator_pulumi.REPOSITORY,
-        "meta": {"supportPack": True},  # without it, Go's files import each other where they are not
+        "meta": {"supportPack": True},  # otherwise Go's files import each other from wrong places
         "language": {
             **dict.fromkeys(_LANGUAGES, _SETTINGS),
             "java": _SETTINGS | {"basePackage": soperator_pulumi.NAMESPACE},

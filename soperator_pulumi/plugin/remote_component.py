@@ -58,7 +58,7 @@ class RemoteComponents(ComponentProvider):
         type_ = _TYPES.get(resource_type)
         if type_ is None:
             raise pulumi.RunError(f"there is no component {resource_type}. There are: {', '.join(_TYPES)}.")
-        # It loads all resources of Kubernetes: seconds, for which neither a schema nor a destroy should wait.
+        # The module loads all Kubernetes resources, which takes seconds: schemas and destroys should not wait for that.
         from soperator_pulumi.cluster.arguments import REMOTE_PROGRAM  # noqa: PLC0415
 
         caller = CALLER.get()

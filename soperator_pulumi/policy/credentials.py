@@ -255,7 +255,10 @@ def _marks(resource: ResourceView, _run: Circumstances, _settings: PolicySetting
 
 
 def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    """Yield credentials that are not marked as secret. In other objects they violate `secrets-in-secrets`."""
+    """Yield credentials that are not marked as secret.
+
+    Kubernetes objects other than Secrets, and ConfigFiles, violate `secrets-in-secrets` with them.
+    """
     yield from _copies(resource)
     is_secret = resource.is_kubernetes and resource.kind == "Secret"
     is_other_object = (resource.is_kubernetes and not is_secret) or resource.acts_as("ConfigFiles")

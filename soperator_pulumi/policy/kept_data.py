@@ -54,7 +54,7 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
-    """Yield the reason for which a jail is filled anew after its claim has lost its contents."""
+    """Yield the reason for which a jail is filled again after its claim has lost its contents."""
     reason = resource.input("accepted") if resource.acts_as("TreePopulated") else None
     if reason is UNKNOWN:
         yield not_known(resource, ("accepted",))

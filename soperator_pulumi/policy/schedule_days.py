@@ -12,7 +12,7 @@ _WORDS = {
     "@midnight": "* * *",
     "@hourly": "* * *",
 }
-"""Numbers of the names for months and weekdays: https://pkg.go.dev/github.com/robfig/cron/v3."""
+"""Days of the month, months and weekdays that these words mean: https://pkg.go.dev/github.com/robfig/cron/v3."""
 
 _MONTHS = ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

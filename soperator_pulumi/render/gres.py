@@ -58,7 +58,7 @@ def start_arguments(gpus: GpusSpec | None, layout: CpuLayout | None = None) -> l
 
 
 def _whole_cores(node_set: NodeSetSpec, cpus: int) -> int:
-    """Return CPUs rounded to whole cores: Slurm rounds requests up, which would leave no cores for the last GPUs."""
+    """Return CPUs rounded down to whole cores: Slurm rounds requests up, and the last GPUs would have no cores."""
     threads = node_set.layout.threads_per_core if node_set.layout else 1
     return cpus // threads * threads
 

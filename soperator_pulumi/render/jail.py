@@ -91,8 +91,8 @@ _SCRIPTS = tuple(
 def shared_directories(spec: ClusterSpec) -> dict[str, bool]:
     """Return the directories that have the same path in the jail and on a worker's root: True for read-only ones.
 
-    Users may enter no other directory of the worker. The directories of some node sets are included, as slurmctld does
-    not know where a job will run. They are read-only if they are read-only on all of these node sets.
+    Users may enter no other directory of the worker. A directory that only some node sets have is included, as
+    slurmctld does not know where a job will run. It is read-only if all of these node sets have it read-only.
     """
     own: dict[str, bool] = {}
     for submount in submounts(spec, SubmountRole.WORKER):

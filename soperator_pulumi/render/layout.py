@@ -188,7 +188,7 @@ LONG_CHECK = "/usr/lib/soperator/health/long-check"
 """Program of the long checks, in the worker's image."""
 
 LONG_CHECK_SETTINGS = "/etc/soperator/long-checks"
-"""Directory of a long check's container with its settings."""
+"""Directory of a long check's container with the settings of the long checks."""
 
 LONG_CHECK_REPORTS = "/run/long-checks"
 """Directory of the exporter's container with the reports of the long checks."""

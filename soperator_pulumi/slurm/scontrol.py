@@ -149,7 +149,7 @@ def _not_ended(jobs: str) -> tuple[Job, ...]:
 
 
 def _portions(names: Iterable[str]) -> list[str]:
-    """Return hostlist expressions for the names, short enough for one call each; usually a single one."""
+    """Return hostlist expressions for the names, all short enough for a call; usually a single one."""
     every = in_order(set(names))
     expression = compress(every)
     if len(expression) <= _ARGUMENT_CHARACTERS or len(every) == 1:
@@ -159,7 +159,7 @@ def _portions(names: Iterable[str]) -> list[str]:
 
 
 def _parted(words: list[str], separator: str) -> list[list[str]]:
-    """Return the words in lists, short enough for one call each; usually a single one; empty without words."""
+    """Return the words in lists, all short enough for a call; usually a single one; empty without words."""
     if len(separator.join(words)) <= _ARGUMENT_CHARACTERS or len(words) == 1:
         return [words] if words else []
     half = len(words) // 2

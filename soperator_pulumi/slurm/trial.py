@@ -49,7 +49,7 @@ def trial_files(files: dict[str, str], folder: PurePosixPath) -> dict[str, str]:
         "SlurmctldPidFile": str(folder / "slurmctld.pid"),
     }
     text = files["slurm.conf"]
-    # It must not register with slurmdbd. Without slurmdbd it accepts no TRES to account for.
+    # The trial slurmctld must not register with slurmdbd. Without slurmdbd, it accepts no TRES to account for.
     text = re.sub(r"(?m)^AccountingStor(age|e)\w+=.*\n", "", text)
     for name, value in own.items():
         text, count = re.subn(rf"(?m)^{name}=.*$", f"{name}={value}", text)

@@ -13,7 +13,7 @@ from soperator_pulumi.spec.validation.base import Matches, Model, whole
 from soperator_pulumi.spec.validation.partial import known
 
 _MAX_FILES = 1024
-"""Largest number of devices of a node with a file each (gres.conf(5), `File`)."""
+"""Largest number of devices of a node that have their own files (gres.conf(5), `File`)."""
 
 _MIG = r"[1-7]g\.[1-9][0-9]{0,2}gb(\.me)?(\.all)?(\.gfx)?(-me)?"
 """Profile as in the device plugin's resource, which has `.` for every `+` of nvidia-smi's `1g.24gb+gfx`."""

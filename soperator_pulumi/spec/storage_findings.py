@@ -46,7 +46,7 @@ class StorageProperty(StrEnum):
     FILE_CREATION = "file_creation"
     """Rate of new files."""
     EMPTIED = "emptied"
-    """A claim without the jail that was filled before: the next filling may begin again, without the users' files."""
+    """A claim without the jail that was filled before: a new jail may be filled, without the users' files."""
 
 
 AcceptReason = Annotated[

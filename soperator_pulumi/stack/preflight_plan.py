@@ -53,7 +53,7 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
 
 
 def _gpu_operators(deployment: Deployment) -> list[Recorded]:
-    """Return the releases of GPU Operators that the program installs: one that exists is none of them."""
+    """Return the releases of GPU Operators that the program installs, without existing ones."""
     parts = {resource.name for resource in deployment.resources(":GpuOperator")}
     return [resource for resource in deployment.resources(":Release") if resource.parent in parts]
 
@@ -107,7 +107,7 @@ def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluste
 
 
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
-    """Return the objects' positions. Manifests sort node sets by name; the position is that in the program."""
+    """Return every object's position: that of its node set in the program, as manifests sort node sets by name."""
     components = {
         resource.name: number for number, resource in enumerate(deployment.recorded) if _is_component(resource)
     }

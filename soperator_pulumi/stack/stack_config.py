@@ -51,7 +51,7 @@ class Described:
     """The same, merged over the defaults."""
 
     def place(self, path: str) -> str:
-        """Return the path in the configuration, own or default, of a path in the description."""
+        """Return the configuration's path for a path in the description: in the stack's file, or in the defaults."""
         where = self.path if self._is_own(path) else DEFAULTS
         return f"{where}.{path}" if path else where
 

@@ -122,7 +122,7 @@ def _project_file(file: Path) -> Path | None:
 
 
 def _from_folder(kubeconfig: object, folder: Path) -> object:
-    """Return a kubeconfig whose path is relative to the project's folder, where Pulumi runs the program."""
+    """Return a kubeconfig, with a relative path resolved from the project's folder, where Pulumi runs the program."""
     if not isinstance(kubeconfig, str) or not kubeconfig or is_content(kubeconfig):
         return kubeconfig
     return str(folder / Path(kubeconfig).expanduser())

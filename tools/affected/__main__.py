@@ -40,7 +40,7 @@ def tiers_of(text: str) -> list[str]:
     """Return the tiers that the user named.
 
     Raises:
-        UserError: One is none.
+        UserError: One of the names is not a tier.
     """
     found = text.replace(",", " ").split()
     if unknown := [name for name in found if name not in TIERS]:

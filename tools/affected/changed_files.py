@@ -26,7 +26,7 @@ def changes_since(base: str | None, root: Path) -> TreeChanges:
     """Return the changes of a source tree.
 
     Args:
-        base: A revision. Default: the commit where the branch left its upstream or `main`; HEAD where there is neither.
+        base: A revision. Default: the commit where the branch left its upstream or `main`; HEAD if there is neither.
         root: Folder of the source tree.
 
     Raises:

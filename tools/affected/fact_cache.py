@@ -39,7 +39,7 @@ def facts_of_files(files: Iterable[str], *, root: Path, folder: Path) -> dict[st
             try:
                 for name in new:
                     known[keys[name]] = _read(name, texts[name])
-            finally:  # where one of them is not Python, the next run does not read the others again
+            finally:  # if one of the files is not Python, the next run does not read the others again
                 _save(file, {key: known[key] for key in keys.values() if key in known})
     return {name: known[key] for name, key in keys.items()}
 

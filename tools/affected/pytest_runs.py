@@ -64,7 +64,7 @@ def runs_of(selection: Selection, tiers: Collection[str] = TIERS) -> list[Pytest
 
 
 def counted(files: Sequence[str]) -> str:
-    """Return a number of files in words."""
+    """Return the number of files, as in `1 file` or `3 files`."""
     return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 

@@ -67,7 +67,7 @@ def _tables() -> Mapping[str, str]:
 
 
 def _metrics() -> Mapping[str, MetricOfTable]:
-    """Return the exporter's table of metrics, which is in its image."""
+    """Return the exporter's table of metrics, from a module that only its image has."""
     return cast("Mapping[str, MetricOfTable]", runpy.run_path(str(_METRIC_TABLE))["METRICS"])
 
 

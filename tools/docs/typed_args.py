@@ -40,7 +40,7 @@ _HEAD = '''\
 """Descriptions of a cluster and of a platform as typed dictionaries.
 
 They are for editors, type checkers, and the schema of other languages. `make docs` writes this module from the models
-beside it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there. A value
+next to it, which check the values. A value that may be an Output is a `pulumi.Input` here and a `Maybe` there. A value
 that is one of several words is annotated with them.
 """
 

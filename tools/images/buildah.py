@@ -35,7 +35,7 @@ class Buildah:
     """Commands of buildah.
 
     Attributes:
-        driver: Driver of the storage: `overlay`, or `vfs` where overlay does not work.
+        driver: Driver of the storage: `overlay`, or `vfs` if overlay does not work.
     """
 
     def __init__(self, program: Tool, storage: Path, runner: Callable[[Mapping[str, str]], Runner]) -> None:

@@ -141,7 +141,7 @@ def hardware_address(settings: Settings) -> str:
 
 
 def down(settings: Settings) -> list[str]:
-    """Remove the bridge, its ports and this project's nft tables, unless they are another cluster's; return lines."""
+    """Remove the bridge, its ports and this project's nft tables, unless they are another cluster's, and say so."""
     removed: list[str] = []
     if owner(settings) not in {None, str(settings.state)}:
         return removed

@@ -61,7 +61,7 @@ class Sysctls:
                     ) from error
 
     def restore(self) -> list[str]:
-        """Restore recorded values that differ now; return a line for each."""
+        """Restore recorded values that differ now; return a line for every one."""
         done = []
         for name in (*NEEDED, *OF_THE_KUBELET):
             value, now = self.before(name), self._read(name)

@@ -19,7 +19,7 @@ TABLE = Path(__file__).with_name("seconds.json")
 """Seconds of files with full counts, if they differ from their lane's default. `seconds.py` writes it."""
 
 LONGEST_PART_SECONDS = 17 * 60
-"""Time limit of a part, by the table. The rest of 20 minutes is for a cold start: test images and charts."""
+"""Time limit of a part, by the table. The rest of 20 minutes is for a machine's cold start: test images, charts."""
 
 LONGEST_PIECE_SECONDS = 400
 """Time from which a file is split, so that one worker does not wait for the other at the end of a part."""
@@ -132,7 +132,7 @@ def named(parts: Sequence[SoakPart], name: str) -> SoakPart:
     """Return the part with a name such as `3/14`.
 
     Raises:
-        UserError: There is none; with another total, the name is of another division.
+        UserError: There is none: a name with another total belongs to another division.
     """
     for part in parts:
         if part.name == name:

@@ -1,4 +1,4 @@
-"""Bringing of an image by skopeo, and unpacking by umoci, as an ordinary user."""
+"""Bring an image with skopeo, and unpack it with umoci, as an ordinary user."""
 
 import hashlib
 import json
@@ -135,7 +135,7 @@ def keep_whole_blobs(layout: Path) -> None:
     """
     for path in layout.glob("*"):
         if path.name != "blobs":
-            path.unlink()  # skopeo rewrites the index, and reads a broken one before; the others are halves of blobs
+            path.unlink()  # skopeo reads the old index first, even a broken one; other files are halves of blobs
     for blob in (layout / "blobs/sha256").glob("*"):
         with blob.open("rb") as content:
             whole = hashlib.file_digest(content, "sha256").hexdigest() == blob.name

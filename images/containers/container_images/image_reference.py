@@ -41,10 +41,10 @@ class ImageReference:
 
     Attributes:
         skopeo: Its name for skopeo, or `SQUASHFS` and a path.
-        registry: The host of its registry, with a port where one is given; None for a file.
+        registry: The host of its registry, with a port if one is given; None for a file.
         user: The user whose password the registry wants; None for any.
         version: A text that changes with a file; empty for a registry.
-        tag: A tag in front of a digest, which the name for skopeo has not; None for any other image.
+        tag: A tag in front of a digest, which the name for skopeo lacks; None for any other image.
     """
 
     skopeo: str

@@ -15,7 +15,7 @@ class Registry:
     """Settings of a registry.
 
     Attributes:
-        host: Its host, with a port where one is given.
+        host: Its host, with a port if one is given.
         mirrors: Places that are asked before it: hosts, or parts of them.
         authority: Certificates in PEM of authorities that sign its certificate; empty for the system's alone.
         insecure: Whether it is asked by HTTP, or without a look at its certificate.
@@ -29,7 +29,7 @@ class Registry:
 
 
 def in_mirrors(image: ImageReference, registries: Iterable[Registry]) -> list[ImageReference]:
-    """Return an image's name on each mirror of its registry. Passwords are sent to the registry itself only."""
+    """Return an image as its registry's mirrors have it, without the user, whose password is for the registry only."""
     return [
         replace(
             image,
@@ -47,7 +47,7 @@ def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
     """Refuse an image whose registry is not allowed. Allowed are hosts or parts of them; an empty list allows any.
 
     Raises:
-        ImageError: It is none.
+        ImageError: The registry is not allowed.
     """
     name = replace(image, skopeo=image.repository).full_name
     if allowed and image.registry and not any(f"{name}/".startswith(f"{place}/") for place in allowed):

@@ -146,7 +146,7 @@ def size_of(folder: Path) -> int:
 
 
 def open_to_owner(folder: Path, rights: int = 0o700) -> None:
-    """Give the owner the rights on a folder and its contents that root has in a container.
+    """Give the owner rights on a folder and all folders in it, and to read files, as root has in a container.
 
     That root looks at no modes. Its files are the user's here, for whom modes count.
 
@@ -194,7 +194,7 @@ def _recorded_size(image: Path) -> int:
 
 @contextmanager
 def _closed(path: Path, before: float = float("inf")) -> Iterator[bool]:
-    """Hold a lock exclusively, and yield True if that succeeded and the file is not newer than the given time."""
+    """Hold a lock exclusively, and yield True; False if another process has it, or the file is missing or too new."""
     try:
         lock = path.open("r+")
     except FileNotFoundError:

@@ -97,7 +97,7 @@ def test_of_many_at_once_none_finds_half_an_image_whoever_is_killed(tmp_path: Pa
     assert list((tmp_path / "parts").iterdir()) == []
 
 
-def test_who_waits_is_reported(tmp_path: Path) -> None:
+def test_a_process_that_waits_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     waits, done = threading.Event(), threading.Event()
 

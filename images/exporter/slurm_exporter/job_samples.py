@@ -22,7 +22,7 @@ _NAMES = {
     "TIMEOUT": "timeout",
 }
 MOST_JOBS = 5_000
-"""Jobs with series of their own. Each has up to eight, and one a node."""
+"""Jobs with series of their own: up to eight per job, and one per node of the job."""
 
 MOST_ACCOUNTS = 1_000
 """Accounts with series of their own: without slurmdbd, users make them up."""

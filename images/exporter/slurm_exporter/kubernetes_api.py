@@ -41,9 +41,9 @@ class KubernetesApi:
         """Make one call. `form` is the media type of the body.
 
         Raises:
-            OSError: Kubernetes is not reached, or is another one.
-            HTTPException: The answer is none of HTTP.
-            ValueError: The answer is no JSON.
+            OSError: Kubernetes cannot be reached, or has another authority.
+            HTTPException: The answer is not HTTP.
+            ValueError: The answer is not JSON.
         """
         token = (self._folder / "token").read_text().strip()
         trusted = ssl.create_default_context(cafile=self._folder / "ca.crt")

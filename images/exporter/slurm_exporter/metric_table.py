@@ -1,6 +1,6 @@
 """All metrics: their names, labels and meanings.
 
-Names are those of Slurm 26.05's own endpoint where they mean the same. Memory is in bytes here (there in MiB, whatever
+Names follow Slurm 26.05's own endpoint if the meaning is the same. Memory is in bytes here (there in MiB, whatever
 the name says), and no count is cut off at 65,535.
 """
 
@@ -153,7 +153,7 @@ METRICS: dict[str, Metric] = {
     "slurm_job_submit_time_seconds": Metric("Time since 1970 at which a job was submitted.", ("job_id",)),
     "slurm_job_start_time_seconds": Metric("Time since 1970 at which a running job started.", ("job_id",)),
     "slurm_job_end_time_seconds": Metric("Time since 1970 at which a running job reaches its limit.", ("job_id",)),
-    "slurm_server_thread_cnt": Metric("Threads of slurmctld that serve requests, of 256."),
+    "slurm_server_thread_cnt": Metric("Threads of slurmctld that serve requests, 256 at most."),
     "slurm_agent_queue_size": Metric("Messages of slurmctld to nodes that wait."),
     "slurm_slurmdbd_queue_size": Metric("Messages of slurmctld to slurmdbd that wait: records that are late."),
     "slurm_schedule_cycle_last": Metric("Microseconds of the main scheduler's last cycle."),

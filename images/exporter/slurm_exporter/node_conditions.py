@@ -1,6 +1,6 @@
 """Conditions of Kubernetes nodes: False while a health check drains a Slurm node there; removed otherwise.
 
-Clusters on the same machine do not meet: each has a condition type of its own, with its namespace. The conditions of
+Clusters on the same machine do not conflict: the condition type of a cluster contains its namespace. The conditions of
 the cluster are compared with its drains round by round, in a thread of their own, and removed when the exporter ends.
 """
 

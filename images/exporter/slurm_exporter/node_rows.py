@@ -69,7 +69,7 @@ class NodeRow:
 
     @property
     def health_check(self) -> str:
-        """Return the health check that the node's reason names. Empty where it names none."""
+        """Return the health check that the node's reason names; empty if it names none."""
         return drain_reasons.named_check(self.reason)
 
     @property

@@ -50,7 +50,7 @@ class MadeSlurm(SlurmCalls):
     fails_at: str = ""
     """Call at which the run is killed."""
     open_unverified: list[str] = field(default_factory=list)
-    """Nodes that users' jobs could have entered at some call because they were neither drained nor reserved."""
+    """Watched nodes that were neither drained nor reserved at some call, so that users' jobs could have entered."""
     watched: set[str] = field(default_factory=set)
 
     def nodes(self) -> list[SlurmNode]:

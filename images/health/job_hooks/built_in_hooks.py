@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 0.2
 
 
 class HookFailure(NamedTuple):
-    """A hook failed. The message has the reason."""
+    """Failure of a hook."""
 
     problem: str
     reason: str = ""

@@ -125,7 +125,7 @@ class CheckRun:
         return [last[name]._replace(nodes=(name,), passed=False) for name in slow]
 
     def _drain(self, slow: Sequence[Measured], measured: int, nodes: Iterable[SlurmNode]) -> None:
-        """Drain slow nodes, unless more than half of this run's nodes, or of all checked nodes, are slow."""
+        """Drain slow nodes, unless more than half are slow: of this run's nodes, or of all, by earlier runs as well."""
         reached = [node for node in nodes if is_reached(node, self._settings)]
         before = sum(check_of(node.state) == self._settings.check for node in reached)
         for failing, of in ((len(slow), measured), (len(slow) + before, len(reached))):

@@ -70,7 +70,7 @@ def parse_long(text: str) -> LongSettings:
     """Return the settings in a file's text.
 
     Raises:
-        ValueError: The text is none of this format.
+        ValueError: The text does not have this format.
     """
     given: dict[str, Any] = json.loads(text)
     if given.pop("format", None) != FORMAT:

@@ -21,7 +21,7 @@ _MARGIN_SECONDS = 90.0
 """Time beyond the time limit within which slurmctld has ended a job (KillWait and its own cycle)."""
 
 _MARGIN_BACK = 1.05
-"""Share of the limit that a drained node must gain to return, so that a node at the limit does not drain repeatedly."""
+"""Multiple of the limit that a drained node must reach to return, as a node at the limit would drain repeatedly."""
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "SUSPENDED"}
 _RUNNING = {"RUNNING", "COMPLETING", "STAGE_OUT"}

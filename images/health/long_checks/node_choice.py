@@ -1,4 +1,4 @@
-"""Nodes of a run: idle ones that are due, the longest unchecked first, in groups."""
+"""Nodes of a run: idle ones that are due, the longest unchecked first, in groups. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

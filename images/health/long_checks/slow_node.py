@@ -13,7 +13,7 @@ _MOST_PAIRS = 6
 def slow_nodes(group: Sequence[str], passes: Passes, spare: Sequence[str] = ()) -> list[str]:
     """Return the slow nodes of a group; none if no single node is slow.
 
-    Halves are measured until the failing ones have two or three nodes; each of these then meets a node that has
+    Halves are measured until the failing ones have two or three nodes, which are then paired with a node that has
     passed. Halves that all pass are slow only together: the network between them, which is no node's.
 
     Args:

@@ -174,7 +174,7 @@ class SlurmCalls:
         self._run("scontrol", "update", f"nodename={node}", "state=undrain", "reason=none")
 
     def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
-        """Reserve nodes for one user, without an end. `running` decides if other users' jobs may still be on them."""
+        """Reserve nodes for one user, without an end. Jobs of other users may still run on them."""
         self._run(
             *("scontrol", "create", "reservation", f"reservationname={name}", f"user={user}", "starttime=now"),
             *("duration=infinite", f"nodes={','.join(nodes)}", "flags=maint,ignore_jobs"),

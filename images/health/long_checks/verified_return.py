@@ -130,7 +130,10 @@ class Verification:
         self._slurm.undrain(name)
 
     def _settle(self, began: float, tested: Sequence["_Held"], measured: Sequence[Measured]) -> None:
-        """Wait until quick checks that still fail have drained their nodes again."""
+        """Give quick checks that still fail the time to drain their nodes again.
+
+        Wait only if a passed node was drained by a quick check, or as a new one, which quick checks do not drain again.
+        """
         pairs = zip(tested, measured, strict=True)
         if any(result.passed and self._may_fail_quickly(held_node.node) for held_node, result in pairs):
             while self._measuring.clock.now() - began < self._settings.settle_seconds:

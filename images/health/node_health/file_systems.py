@@ -8,7 +8,7 @@ _WRITTEN = b"ok"
 
 
 def use(path: str, *, writing: bool) -> Iterator[str]:
-    """Yield total blocks, free blocks, total inodes and free inodes, then create, write and read a file.
+    """Yield total blocks, available blocks, total inodes and free inodes, then create, write and read a file.
 
     Users can write to the same folders. So the file has an unpredictable name, must not exist before, and is used
     through its descriptor only. Through a user's link, root would write to any file; a pipe would block it.

@@ -15,7 +15,7 @@ def tool(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def query(_limit: float, readings: Readings) -> CheckResult | None:
-    """nvidia-smi answers within its bound, about each GPU."""
+    """nvidia-smi answers about every GPU within its time limit."""
     if readings.smi_problem is None:
         return None
     gone = [f"{gpu.gone} on {gpu.name}" for gpu in readings.gpus or () if gpu.gone]
@@ -165,7 +165,7 @@ def no_fabric(_limit: float, readings: Readings) -> CheckResult | None:
 
 
 def links(limit: float, readings: Readings) -> CheckResult | None:
-    """Active NVLinks of a GPU: on boards as many as the model has and as its neighbours, elsewhere as many as before.
+    """Active NVLinks of every GPU: as many as before and, on boards, as many as the model and the neighbours have.
 
     In a smaller machine, all may have fewer alike: four V100 of a board of eight have 4 of 6 (p3.8xlarge of AWS).
     """

@@ -51,7 +51,7 @@ class Slurm(NamedTuple):
 
 
 def due(settings: NodeSettings, memory: Mapping[str, Any], now: float) -> list[str]:
-    """Return the checks that are due in this round. The start of rounds varies by up to half an interval."""
+    """Return the checks that are due and that this program knows. Rounds start up to half an interval early or late."""
     ran = memory.get("ran", {})
     early = settings.interval_seconds / 2
     return [

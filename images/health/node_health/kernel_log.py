@@ -121,7 +121,7 @@ class KernelLog:
         found[:] = [failure for failure in found if failure[0] != XID or not is_over(failure[2])]
 
     def _keep(self, name: str, seconds: float, place: str) -> None:
-        """Keep a failure in place of an equal one, and drop the oldest of its signature."""
+        """Keep a failure in place of an equal one, or of the oldest if its signature has `_MOST_FOUND`."""
         self._memory["new"].append(place)
         found: list[Any] = self._memory["found"]
         same = [failure for failure in found if failure[0] == name]

@@ -17,7 +17,7 @@ class VolumeUse:
 
     @property
     def is_full(self) -> bool:
-        """Return True if a write failed for lack of space, which a job may have used."""
+        """Return True if the file system takes no file for lack of space, which jobs may have used."""
         return max(self.space, self.inodes) > 99
 
 

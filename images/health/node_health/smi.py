@@ -30,7 +30,7 @@ _NO_VALUE = re.compile(
 _GONE = re.compile(r"GPU is lost|GPU requires reset|GPU requires restart|fallen off the bus", re.IGNORECASE)
 _ERROR = re.compile(r"\[?(?:unknown error|err!|gpu error|internal error|timeout)\]?", re.IGNORECASE)
 _MOST_ERRORS = 2
-"""Error values of a GPU from which it counts as one that does not answer."""
+"""Most error values of a GPU that still counts as one that answers."""
 
 _UNREAD = {"fan_speed", "power_draw", "average_power_draw", "instant_power_draw", "power_state"}
 """Values that no check reads, and that are errors on some healthy cards."""
@@ -141,7 +141,7 @@ def parse_query(output: str) -> tuple[Gpu, ...]:
     """Return the GPUs in the output of `nvidia-smi -q -x`, with or without warnings around it.
 
     Raises:
-        ForgedAnswerError: A program's name looks like a GPU: ask each GPU alone.
+        ForgedAnswerError: A program's name looks like a GPU: ask for every GPU alone.
         ValueError: The output is no such answer, or is cut.
     """
     head = _HEAD.search(output)
@@ -337,7 +337,7 @@ def parse_links(output: str) -> dict[str, dict[int, bool]]:
 
 
 def parse_bridges(output: str) -> dict[str, dict[int, bool]]:
-    """Return the active links of other cards. They depend on a bridge, so some or all may be missing."""
+    """Return the active links of other cards. Without a bridge, or on an NVL pair, some or all are missing."""
     return _links(output, of_boards=False)
 
 

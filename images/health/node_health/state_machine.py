@@ -1,4 +1,4 @@
-"""Consecutive results, and the changes of the node that follow from them."""
+"""Consecutive results, and the changes of the node that follow from them, as pure functions."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

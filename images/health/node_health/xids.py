@@ -1,7 +1,7 @@
 """Errors of NVIDIA's driver by number (Xid): meaning, cause, and the action that ends them.
 
 From NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the Xid Catalog"), by its
-immediate resolution: RESTART_APP and IGNORE need no act on the node, RESET_GPU a reset, RESTART_BM and RESTART_VM a
+immediate resolution: RESTART_APP and IGNORE need no action on the node, RESET_GPU a reset, RESTART_BM and RESTART_VM a
 reboot, CHECK_MECHANICALS a person at the machine. Numbers that the catalog calls unused, and those that it has without
 a resolution, are findings.
 """

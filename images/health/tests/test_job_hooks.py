@@ -23,7 +23,7 @@ from node_health.node_record import NoAnswerError
 from node_health.state_machine import NodeState, check_of
 
 USER = 64_777
-"""A user that no one is."""
+"""Id that no user has."""
 
 JOB = JobOnNode("7", USER, "gpu-0", (0, 1))
 

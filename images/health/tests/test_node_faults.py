@@ -1,4 +1,4 @@
-"""Each fault of a node next to those of GPUs, alone: it fails its own check and no other."""
+"""Every fault of a node other than those of GPUs, alone: it fails its own check and no other."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -29,7 +29,7 @@ def collect(jail: Path, keep: int, in_use: Iterable[str], live_jobs: Iterable[st
 
     Args:
         jail: the claim's root.
-        keep: number of complete trees that stay, the active one among them; those in use stay besides.
+        keep: number of complete trees that stay, the active one included; those in use stay in addition.
         in_use: trees that logins have as their root.
         live_jobs: ids of all jobs that Slurm has not ended.
 

@@ -1,4 +1,4 @@
-"""Commands of the jail: the command line of each, and a function that runs it and returns its exit code.
+"""Commands of the jail: their command lines, and functions that run them and return their exit codes.
 
 The first line of a function's docstring is its help.
 """

@@ -36,8 +36,8 @@ class Questions:
 DAEMONS = {
     "slurmctld": Questions(
         Question(("scontrol", "ping"), 9, 4),
-        # It waits for the locks that a submission needs: `scontrol ping` is answered without. It may take as long as a
-        # busy slurmctld does, which a restart would not make quicker.
+        # This question waits for the locks that a submission needs, unlike `scontrol ping`. The answer may take as long
+        # as a busy slurmctld needs, which a restart would not make quicker.
         Question(("squeue", "--noheader", "--user=slurm", "--format=%i"), 30, 29),
     ),
     "slurmdbd": Questions(

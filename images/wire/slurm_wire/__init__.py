@@ -1,1 +1,1 @@
-"""Texts that Slurm's commands print, and texts that our programs write into Slurm's records: one grammar of each."""
+"""One grammar for every text that Slurm's commands print, or that this project's programs write into its records."""

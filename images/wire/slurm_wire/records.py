@@ -1,4 +1,4 @@
-"""Records, as `scontrol show` prints them with `--oneliner`: a line of `Key=value` for each.
+"""Records, as `scontrol show` prints them with `--oneliner`: one line of `Key=value` per record.
 
 Only spaces part the fields and only newlines the records: people may write any other character into a text.
 """

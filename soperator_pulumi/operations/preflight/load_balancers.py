@@ -11,7 +11,7 @@ _TYPE = "LoadBalancer"
 
 
 def load_balancer_findings(kube: Kube, planned: Sequence[Json]) -> Iterator[Diagnosis]:
-    """Yield a warning if such a Service is planned and no existing one has an address."""
+    """Yield a warning if a Service of the type is planned, and no existing one has an address."""
     for wanted in planned:
         if wanted["spec"].get("type") == _TYPE:
             yield _judged(wanted, kube.find("/api/v1/services"))

@@ -108,7 +108,7 @@ def _would_be_deleted(wanted: Surroundings, before: Surroundings) -> bool:
 
 
 def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
-    """Return a problem if a namespace belongs to another stack, or to this stack under a former name."""
+    """Return the problem that a namespace belongs to another stack, or to this stack under a former name."""
     if before is not None and before.owner == owner:
         return Problem(
             "owner",

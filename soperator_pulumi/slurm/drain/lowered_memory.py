@@ -79,7 +79,7 @@ def _kinds(nodes: Iterable[Node], names: Collection[str], memory_mib: Mapping[st
 
 
 def _is_held(job: Job, kinds: Mapping[_Kind, set[str]]) -> bool:
-    """Return True if a job has enough nodes now, but too few after the update."""
+    """Return True if a job has enough nodes now, and too few after the update, as recreated ones no longer fit."""
     now = later = 0
     loses = False
     for kind, members in kinds.items():

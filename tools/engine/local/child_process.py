@@ -30,8 +30,8 @@ async def start(
         role: `program` runs the program, `dynamic` serves its dynamic resources, `plugin` is a plugin, `policy` a pack.
         project: Project of the program.
         target: Stack to deploy.
-        settings: Further settings, readable for anybody on the machine.
-        lines: Lines for standard input, readable for no one.
+        settings: Further settings, which every user of the machine can read.
+        lines: Lines for standard input, which no other user can read.
         environment: Further variables.
     """
     everything = {

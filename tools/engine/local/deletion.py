@@ -50,7 +50,7 @@ async def before_replacement(run: Run, old: Resource, done: set[str]) -> set[str
         done: URNs that the run has reached already.
 
     Returns:
-        The URNs of the deleted dependents: each is created again once the program registers it.
+        The URNs of the deleted dependents, which are created again once the program registers them.
 
     Raises:
         UserError: A dependent is protected, or could not be deleted.

@@ -150,7 +150,7 @@ def _beside(
 
 
 def _in_system_groups(users: Mapping[str, Record], tree: Accounts) -> Iterator[str]:
-    """Return the users whom the jail puts into system groups, which may have no users."""
+    """Yield a problem for every user whom the jail puts into system groups, which only the system may have."""
     system = [
         (name, members(record))
         for name, record in tree[AccountFile.GROUP].items()

@@ -12,7 +12,7 @@ from enum import Enum
 Record = tuple[str, ...]
 
 FIRST_USER_ID = 1000
-"""Lowest id of a user. `useradd` and `adduser` of every distribution reserve the ids below for the system."""
+"""Lowest id of a user. Distributions of the last ten years keep lower ids for the system (`useradd`, `adduser`)."""
 
 NOBODY_ID = 65534
 

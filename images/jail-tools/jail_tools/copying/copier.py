@@ -26,7 +26,7 @@ class BatchResult(NamedTuple):
     """Result of a batch."""
 
     copied: list[tuple[int, str, Xattrs]]
-    """Position, checksum and the source's extended attributes of the entries that exist now."""
+    """Position, checksum and the source's extended attributes of the entries that exist now and have either."""
     problems: list[str]
     """Entries that could not be copied, with the reason."""
     stopped: bool

@@ -39,7 +39,7 @@ DRIVER_PROGRAMS = ("nvidia-smi", "nvidia-cuda-mps-control", "nvidia-cuda-mps-ser
 """Programs of a GPU driver that users run by name."""
 LINKS = {
     **{f"usr/local/bin/{client}": f"/opt/slurm/bin/{client}" for client in CLIENTS},
-    # The first in the PATH of a shell; the second where there is no PATH, as the C library looks in /bin and /usr/bin.
+    # The first in the PATH of a shell; the second if there is no PATH, as the C library looks in /bin and /usr/bin.
     **{f"{folder}/{name}": f"/usr/local/nvidia/bin/{name}" for folder in DRIVER_FOLDERS for name in DRIVER_PROGRAMS},
 }
 """Links to programs that a view mounts. Without a GPU driver they lead nowhere, and a shell finds no program."""

@@ -251,7 +251,7 @@ PROPERTIES = (
 )
 
 EMPTIED = "emptied"
-"""Finding of a claim without the jail that was filled before. It is about content, and so is none of `PROPERTIES`."""
+"""Finding of a claim without the jail that was filled before. It is about content, and so not in `PROPERTIES`."""
 
 ACCEPTABLE = frozenset(
     [

@@ -1,4 +1,4 @@
-"""Free space and speed: enough for a verdict within two seconds each."""
+"""Free space and speed: every test gives a verdict within two seconds."""
 
 import os
 import time
@@ -11,10 +11,10 @@ from jail_tools.progress import MIB
 
 LEAST_MIB = 16
 LEAST_FILES = 1000
-"""Free bytes and files below which nothing can be filled."""
+"""Free MiB and files below which nothing can be filled."""
 ROOM_MIB = 2048
 ROOM_FILES = 100_000
-"""Free bytes and files for two trees with compilers and Python, such as the default jail."""
+"""Free MiB and files for two trees with compilers and Python, such as the default jail."""
 
 SLOW_FLUSH_MS = 10.0
 """Median of a flush above which a volume is slow. dpkg flushes every file that it unpacks (dpkg(1), unsafe-io): 1,000

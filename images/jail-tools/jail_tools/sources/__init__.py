@@ -15,7 +15,7 @@ class TreeContent:
     entries: list[Entry] = field(default_factory=list)
     """All entries, with checksums and extended attributes. Folders do not have their own attributes yet."""
     left_out: list[str] = field(default_factory=list)
-    """Number of sockets and devices that were left out."""
+    """Paths that were left out, with the reason: sockets, devices, mounts."""
     unkept: Counter[str] = field(default_factory=Counter)
     """Numbers of files that lost extended attributes, by the class that the volume does not keep."""
 

@@ -12,7 +12,7 @@ FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def unlike(entry: Entry, status: os.stat_result) -> str:
-    """Return the difference between lstat(2) and an entry; "" if there is none."""
+    """Return the difference between lstat(2) and an entry; "" if there is none. Only what lstat(2) sees is compared."""
     mode = status.st_mode
     kind = KINDS.get(stat.S_IFMT(mode))
     if kind is not entry.kind:

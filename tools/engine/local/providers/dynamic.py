@@ -12,7 +12,7 @@ from tools.engine.values import to_struct
 
 
 class DynamicProvider(ServedProvider):
-    """Starts the server, and loads the providers that the SDK has serialized."""
+    """Starts the server with the providers to load, as the SDK has serialized them."""
 
     async def launch(self, known: Iterable[str]) -> Process:
         """Start the server."""

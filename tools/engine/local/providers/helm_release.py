@@ -149,7 +149,7 @@ class HelmReleaseProvider(LocalProvider):
     async def _there(self, inputs: PlainMap) -> StoredRelease:
         stored = await self._stored(inputs)
         if stored is None:
-            raise UserError(f"helm release {_id(inputs)} has gone at once: somebody else uninstalled it. Rerun.")
+            raise UserError(f"helm release {_id(inputs)} has gone at once: someone else uninstalled it. Rerun.")
         return stored
 
     def _report(self, urn: str, inputs: PlainMap) -> WaitReport:

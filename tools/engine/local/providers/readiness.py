@@ -53,7 +53,7 @@ def _observed(obj: Object) -> bool:
 
 
 def stateful_set(obj: Object, _: RuleInput) -> Readiness:
-    """Require all replicas to be ready and of one revision. With OnDelete, it only counts after a create."""
+    """Require all replicas to be ready and of one revision. With OnDelete, the revision counts only after a create."""
     if not _observed(obj):
         return Readiness(False, "waiting for the StatefulSet's controller")
     status = _get(obj, "status", default={})
