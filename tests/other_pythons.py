@@ -84,7 +84,7 @@ class OtherPython:
             words: The command.
             timeout_seconds: Its longest time.
             mounted: Paths there of files and folders of this machine.
-            variables: Its environment, next to the way to package sources.
+            variables: Its environment, in addition to the way to package sources.
 
         """
         folder = self._made()

@@ -36,7 +36,7 @@ KINDS = (
 OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "annotations")
 
 BARE = Path(__file__).parent / "programs" / "config_maps"
-"""A bare program: what no one can do without who deploys with Pulumi."""
+"""A bare program: the least that everyone needs who deploys with Pulumi."""
 
 PEAK = """
 import resource, subprocess, sys

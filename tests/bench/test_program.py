@@ -1,4 +1,4 @@
-"""Cost of a cluster's program next to an engine: processes that register with mocks, in turn.
+"""Cost of a cluster's program apart from an engine: processes that register with mocks, in turn.
 
 Seconds are the processor's: the program waits for no one, and other work on the machine does not change them.
 """

@@ -19,7 +19,7 @@ from tools.images.recipe import Recipe
 from tools.kube import EmbeddedKubernetes, archives
 
 PACKAGES = ("openssh-client", "procps", "python3", "rsync")
-"""Packages that tests run in a jail, next to the essential packages."""
+"""Packages that tests run in a jail, in addition to the essential packages."""
 
 _VERSION = 1
 """Counted up when this module makes other trees of the same inputs."""

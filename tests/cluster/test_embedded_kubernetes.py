@@ -299,7 +299,7 @@ def test_a_policy_may_name_ports_by_their_name_in_the_pod(namespace: Namespace) 
 
 
 @pytest.mark.soak
-def test_a_policy_bounds_where_a_pod_may_continue_its_own_node_as_well(
+def test_a_policy_bounds_where_a_pod_may_connect_on_its_own_node_as_well(
     kube: EmbeddedKubernetes, namespace: Namespace
 ) -> None:
     namespace.start(

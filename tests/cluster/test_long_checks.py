@@ -40,7 +40,7 @@ class Joined:
 
 @pytest.fixture(scope="module")
 def joined(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Joined]:
-    """Four nodes and one next to them, verified when they are new. The ring of the four is checked on demand."""
+    """Four nodes and one more, verified when they are new. The ring of the four is checked on demand."""
     small: dict[str, Any] = {"arguments": {"mib": 8, "seconds": 2}, "schedule": "0 0 1 1 *", "every": "1s"}
     checks = {
         RING: {**small, "group": 4, "limit": LIMIT, "start_within": "30s"},

@@ -128,7 +128,7 @@ def scale(slurm: Slurm, replicas: int, **policy: object) -> Result:
 
 @contextmanager
 def started_up(slurm: Slurm) -> Iterator[subprocess.Popen[str]]:
-    """Run `up` next to the test. It is killed, with all that it has started, at the end."""
+    """Run `up` while the test runs. It is killed, with all that it has started, at the end."""
     with slurm.start_up() as up:
         try:
             yield up

@@ -68,7 +68,7 @@ def test_a_kubeconfig_gives_the_cluster_a_provider_of_its_own() -> None:
             assert "::hpc-kubernetes::" in resource.request.provider, resource.name
 
 
-def test_another_address_of_the_same_kubernetes_makes_nothing_again() -> None:
+def test_another_address_of_the_same_kubernetes_recreates_nothing() -> None:
     """By pulumi-kubernetes' rule a provider with another cluster entry replaces all, unless an identifier stays."""
 
     def identifier(server: str) -> object:

@@ -1,4 +1,4 @@
-"""A cluster next to what it stands on: what its resources depend on, and what Pulumi is told about them."""
+"""A cluster in one program with what it stands on: what its resources depend on, and what Pulumi is told about them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -231,7 +231,7 @@ class Worker:
         )
 
     def put_into_service(self) -> int:
-        """Do what is done next to a new slurmd, and return the seconds that it takes."""
+        """Do what is done while a new slurmd runs, and return the seconds that it takes."""
         stand_in = self.root / "scripts" / IN_SERVICE
         stand_in.unlink()
         stand_in.symlink_to(IMAGE / "scripts" / IN_SERVICE)

@@ -99,7 +99,7 @@ def test_a_key_in_the_users_own_secret_is_known_by_its_content(world: KeyedPods)
     assert provider.diff("", before, after).changes
 
 
-def test_a_stack_of_an_earlier_release_is_reported_that_its_keys_are_readable(
+def test_a_stack_of_an_earlier_release_shows_that_its_keys_are_readable(
     world: KeyedPods, capsys: pytest.CaptureFixture[str]
 ) -> None:
     KeysInUseProvider().check({}, inputs(munge=UNKNOWN, ssh_host=UNKNOWN))
@@ -127,7 +127,7 @@ def test_the_users_own_keys_are_not_called_readable(world: KeyedPods, capsys: py
     assert capsys.readouterr().out == ""
 
 
-def test_a_new_cluster_is_reported_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_cluster_shows_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     empty = KeyedPods()
     monkeypatch.setattr(LiveProvider, "kube", lambda _self, _props: empty)
 

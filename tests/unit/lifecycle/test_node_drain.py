@@ -308,7 +308,7 @@ def test_pods_whose_slurmd_never_reached_slurmctld_do_not_hold_up_a_scale_down(m
     assert model.world.time - before < 120
 
 
-def test_a_preview_of_a_set_that_was_scaled_next_to_pulumi_says_what_to_run(model: Model) -> None:
+def test_a_preview_of_a_set_that_was_scaled_outside_of_pulumi_says_what_to_run(model: Model) -> None:
     model.world.kubernetes.sets["gpu"].replicas = 6
     model.world.advance(60)
     reported = model.preview(4)

@@ -101,7 +101,7 @@ def split(draw: st.DrawFn, base: Network, closed: Sequence[Network], depth: int 
     way = draw(st.integers(0, 3))
     if depth == 0 or base.prefixlen == base.max_prefixlen or way < 2:
         return [peer(base, inside)]
-    if inside and way == 2:  # the holes as ranges next to
+    if inside and way == 2:  # the ranges between the holes
         left: list[Network] = [base]
         for hole in inside:
             left = [part for item in left for part in _without(item, hole)]

@@ -145,7 +145,7 @@ def test_slurms_own_containers_are_refused_with_the_option_to_use() -> None:
     )
 
 
-def test_who_is_refused_is_reported_what_is_allowed(slurmctld: Slurmctld) -> None:
+def test_a_refusal_says_what_is_allowed(slurmctld: Slurmctld) -> None:
     assert slurmctld.submit(**a_batch_job(work_dir="/srv")) == (
         'working directory "/srv": not shared with the nodes, so no job can start in it. Change the directory, or give '
         "another by --chdir. Allowed: /data, /dev/shm, /home, /reference, /tmp, what is in them, and / itself."

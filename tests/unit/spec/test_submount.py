@@ -133,7 +133,7 @@ def test_a_submount_that_does_not_fit_is_reported_with_what_is_allowed(submount:
 
 
 @pytest.mark.parametrize(("first", "second"), [("/data", "/data"), ("/data", "/data/x"), ("/data/x", "/data")])
-def test_two_submounts_are_in_parallel(first: str, second: str) -> None:
+def test_two_submounts_are_next_to_each_other_and_not_nested(first: str, second: str) -> None:
     assert why_not(scratch(first), scratch(second)).startswith(f'jail.submounts[1].path: "{second}"')
 
 

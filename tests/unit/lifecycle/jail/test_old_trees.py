@@ -19,7 +19,7 @@ def collected(world: JailWorld) -> list[str]:
     return next((run for run in world.ran if run[0] == "collect"), [])
 
 
-def test_live_jobs_and_trees_with_open_sessions_are_reported_to_what_removes_old_trees(world: JailWorld) -> None:
+def test_live_jobs_and_trees_with_open_sessions_are_passed_to_what_removes_old_trees(world: JailWorld) -> None:
     world.slurm.jobs = {7: Job(7, state="RUNNING"), 8: Job(8, state="COMPLETED"), 9: Job(9)}
     live_jobs: list[dict[str, str]] = []
 

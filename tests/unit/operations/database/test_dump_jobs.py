@@ -146,6 +146,6 @@ def test_a_list_leaves_the_work_of_another_run_alone(world: DumpWorld) -> None:
     assert len([job for job in jobs(world) if WORK_LABEL in job["metadata"]["labels"]]) == 1
 
 
-def test_a_cluster_without_dumps_is_reported_what_it_lacks() -> None:
+def test_a_cluster_without_dumps_says_what_it_lacks() -> None:
     with pytest.raises(DatabaseError, match=r"no CronJob accounting-dump\. Give the cluster `accounting\.dump`"):
         dumps(SmallWorld()).listed()

@@ -60,7 +60,7 @@ def test_all_that_is_wrong_with_it_is_reported_at_once(monkeypatch: pytest.Monke
         policy_of("hpc", RECORDED)
 
 
-def test_a_cluster_that_it_does_not_name_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_it_does_not_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOPERATOR_DRAIN", raising=False)
     assert unheeded("hpc") == ""
     monkeypatch.setenv("SOPERATOR_DRAIN", "{red: {timeout: 1h}, 'no': {timeout: 1h}}")

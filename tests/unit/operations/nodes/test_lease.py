@@ -94,7 +94,7 @@ def test_operations_of_one_process_share_it_until_the_last_has_ended(api: Api, c
     assert holder(api) == ""
 
 
-def test_who_waits_is_reported_for_whom_and_continues_when_that_one_has_ended(api: Api, clock: FakeClock) -> None:
+def test_a_run_that_waits_says_for_whom_and_continues_when_that_one_has_ended(api: Api, clock: FakeClock) -> None:
     take(api, AGENT)
     for second in range(5, 100, 5):
         clock.after(second, lambda second=second: take(api, AGENT, f"2026-01-01T00:00:{second:02}.000000Z"))  # type: ignore[misc] # a default

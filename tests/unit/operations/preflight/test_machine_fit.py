@@ -74,7 +74,7 @@ def test_the_size_that_fits_is_one_that_all_fitting_machines_have_after_their_da
     assert (at_most.severity, at_most.found) == (Severity.PASSED, found.found)
 
 
-def test_a_machine_without_a_whole_cpu_is_reported_no_size() -> None:
+def test_no_size_is_reported_for_a_machine_without_a_whole_cpu() -> None:
     found = judged(pods(cpu="500m", memory="256Mi"), a_machine(cpu="900m"))
     assert (found.severity, found.found) == (Severity.PASSED, "1 of 1 machines fit")
 

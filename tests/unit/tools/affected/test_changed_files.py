@@ -90,7 +90,7 @@ def test_a_folder_without_git_is_refused_with_the_next_step(tmp_path: Path, monk
         changes_since(None, tmp_path)
 
 
-def test_a_machine_without_git_is_reported_so(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_git_is_reported(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match=r"git is not on PATH"):
         changes_since(None, checkout)

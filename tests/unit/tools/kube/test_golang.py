@@ -25,7 +25,7 @@ def test_what_a_module_asks_for() -> None:
 
 
 @pytest.mark.parametrize(("on_path", "used"), [("go1.26.1", True), ("go1.25.9", False)])
-def test_continue_path_is_used_when_it_is_new_enough(
+def test_go_on_path_is_used_when_it_is_new_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: str, used: bool
 ) -> None:
     (tmp_path / "go.mod").write_text("go 1.26.0\n")

@@ -42,7 +42,7 @@ def test_etcd_answers_no_one_without_a_certificate(servers: dict[str, Server]) -
         ("node-agent", "--health=127.0.0.1:10255"),
     ],
 )
-def test_servers_are_reported_where_to_listen(servers: dict[str, Server], name: str, flag: str) -> None:
+def test_servers_are_told_where_to_listen(servers: dict[str, Server], name: str, flag: str) -> None:
     assert flag in arguments(servers[name])
 
 

@@ -25,7 +25,7 @@ def test_a_kernel_in_the_cache_is_not_built_again(tmp_path: Path, monkeypatch: p
     assert uml_kernel.kernel() == uml_kernel.folder() / "linux"
 
 
-def test_a_machine_without_tools_and_room_is_reported_everything_at_once(
+def test_all_tools_and_room_that_a_machine_lacks_are_reported_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -161,7 +161,7 @@ def test_inputs_that_are_not_supported_are_refused_by_name(given: dict[str, obje
         provider_settings.settings_of(given)
 
 
-def test_another_cluster_is_reported_by_its_entry_or_its_identifier() -> None:
+def test_another_cluster_is_recognized_by_its_entry_or_its_identifier() -> None:
     a, b = (json.dumps(a_kubeconfig(same=f"https://{name}")) for name in "ab")
     assert provider_settings.other_cluster({"kubeconfig": a}, {"kubeconfig": b})
     assert not provider_settings.other_cluster({"kubeconfig": a}, {"kubeconfig": a})
