@@ -10,13 +10,14 @@
  * Who does not read an answer holds its thread all the same. So a lost connection counts until the daemon has closed it:
  * of more than an eighth of CONNECTIONS_MAX, the one that was lost first is cut off from its answer.
  *
- * An answer that waits to be read also takes memory, with 5,000 jobs 100 MB and more, and slurmctld 24.11 has 64 threads to
+ * An answer that waits for a client which does not read, or reads a few bytes at a time, also takes memory, with 5,000 jobs 100 MB and more, and slurmctld 24.11 has 64 threads to
  * answer, which wait with it. So it is cut off after READ_SECONDS. Of more than UNREAD_MAX that have waited for
  * UNREAD_SECONDS, the address with most of them loses the oldest one.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,6 +40,11 @@
 /* Lost connections are at most the eighth part of the limit: together they are fewer than slurmdbd's threads. */
 #define LOST_PART 8
 
+/* Bytes a second of a client that reads. With fewer, a user could hold all threads for minutes. */
+#ifndef READ_BYTES
+#define READ_BYTES 524288
+#endif
+
 #define UNREAD_MAX 8
 #define UNREAD_SECONDS 2
 #ifndef READ_SECONDS
@@ -60,6 +66,7 @@ static struct connections lost;  /* answers alone are written to them */
 
 static uint16_t groups[MOST_FILES];      /* by descriptor: the group of the address */
 static time_t unread_since[MOST_FILES]; /* by descriptor: of an answer, or 0 */
+static uint64_t arrived[MOST_FILES];    /* by descriptor: bytes of answers at the last look */
 static int highest;                     /* descriptor that was a connection */
 static uint64_t last;                   /* number */
 static time_t last_look;
@@ -162,6 +169,19 @@ static void cut_off(int descriptor)
     }
 }
 
+/* True if the client has read on since the last look. */
+static int reads_on(int descriptor)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof(info);
+    uint64_t before = arrived[descriptor];
+
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+        return 0;
+    arrived[descriptor] = info.tcpi_bytes_acked;
+    return info.tcpi_bytes_acked >= before + READ_BYTES;
+}
+
 /* Cuts off the answers that have waited for too long to be read. */
 static void look_at_answers(void)
 {
@@ -173,7 +193,7 @@ static void look_at_answers(void)
     for (descriptor = 0; descriptor <= highest; descriptor++) {
         if ((!is_whole(descriptor) && !is_lost(descriptor)) || ioctl(descriptor, SIOCOUTQ, &waiting) < 0 || !waiting)
             unread_since[descriptor] = 0;
-        else if (!unread_since[descriptor])
+        else if (reads_on(descriptor) || !unread_since[descriptor])
             unread_since[descriptor] = last_look;
         else if (last_look - unread_since[descriptor] >= READ_SECONDS)
             cut_off(descriptor);
@@ -245,6 +265,7 @@ static void add(int descriptor, int most)
     forget(&whole, descriptor); /* one that was closed by another way than close() */
     forget(&lost, descriptor);
     unread_since[descriptor] = 0;
+    arrived[descriptor] = 0;
     groups[descriptor] = group_of(&peer);
     if (descriptor > highest)
         highest = descriptor;

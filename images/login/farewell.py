@@ -85,7 +85,8 @@ def see_off(
 def _words(pod: str, seconds: float) -> str:
     span = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} seconds"
     return (
-        f"\n*** {pod} stops within {span}, and ends all sessions on it. Save your work, log out, and log in again.\n"
+        f"\n*** {pod} stops in {span} at the latest, and ends all sessions on it.\n"
+        "*** Save your work, log out, and log in again.\n"
         "*** Jobs of sbatch continue. Those of srun and salloc end with their session.\n"
     )
 

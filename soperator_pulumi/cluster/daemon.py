@@ -33,7 +33,6 @@ def create_daemon(
     *,
     replicas: int = 1,
     parallel: bool = False,
-    stop_seconds: int = 0,
     service_name: str = NODES_SERVICE,
     annotations: Mapping[str, str] = MappingProxyType({}),
     depends_on: Sequence[pulumi.Resource] = (),
@@ -48,7 +47,6 @@ def create_daemon(
         template: Of the pods.
         replicas: Number of pods.
         parallel: Starts all pods at the same time.
-        stop_seconds: Time that all old pods may take to stop, in addition to the time for new ones to become ready.
         service_name: Service that gives the pods their names.
         annotations: Further annotations of the StatefulSet.
         depends_on: Resources that must exist before the pods.
@@ -70,7 +68,7 @@ def create_daemon(
         f"{name}-ready",
         cluster=scope.connection(component),
         stateful_set=component,
-        timeout_seconds=spec.ready_timeout_seconds + stop_seconds,
+        timeout_seconds=spec.ready_timeout_seconds,
         opts=scope.options(depends_on=[stateful_set]),
     )
     return Daemon(stateful_set, ready)

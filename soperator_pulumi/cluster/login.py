@@ -104,8 +104,6 @@ class LoginNodes(pulumi.ComponentResource):
             pod_template(own, parts, _role(own, parts)),
             replicas=login.replicas,
             parallel=True,
-            # Kubernetes replaces one pod after the other.
-            stop_seconds=login.replicas * login.stop_seconds,
             annotations=version_mark(parts.spec),
             depends_on=accounts,
         )

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.kube.pods import find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods
 from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report, until
 
@@ -39,29 +40,38 @@ class Rollout:
     def wait(self, timeout_seconds: float) -> None:
         """Wait until no pod is missing, and report changes meanwhile.
 
+        The time begins again while an old pod stops, which its own time to stop bounds.
+
         Raises:
             NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
         """
-        began = self.clock.now()
-        reported_at, reported = began, ""
-        for left in until(began + timeout_seconds, self.clock):
+        ends = self.clock.now() + timeout_seconds
+        reported_at, reported = self.clock.now(), ""
+        for _ in until(inf, self.clock):
             now = self.clock.now()
-            lines = self.missing(explained=left <= 0 or now - reported_at >= _REPORT_SECONDS)
+            due = now >= ends or now - reported_at >= _REPORT_SECONDS
+            lines = self.missing(explained=due)
             if not lines:
                 return
-            if lines[0] != reported or now - reported_at >= _REPORT_SECONDS:
+            if due and any(pod.going for pod in self._pods()):
+                ends = now + timeout_seconds
+            if due or lines[0] != reported:
                 reported_at, reported = now, lines[0]
-                self.report(f"{lines[0]}, {left:.0f} s left")
+                self.report(f"{lines[0]}, {ends - now:.0f} s left")
                 for line in lines[1:]:
                     self.report(line)
+            if now >= ends:
+                break
         raise NotReadyError(
             "\n".join(lines)
             + f"\nThis has not changed for {timeout_seconds:.0f} s. Fix the problems above and run again."
         )
 
     def _reasons(self) -> list[str]:
-        pods = find_pods(self.kube, self.namespace, {**self.selector})
-        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in pods if not pod.ready][:_SHOWN]
+        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in self._pods() if not pod.ready][:_SHOWN]
+
+    def _pods(self) -> list[Pod]:
+        return find_pods(self.kube, self.namespace, {**self.selector})
 
 
 def _progress(stateful_set: Json) -> tuple[int, int]:

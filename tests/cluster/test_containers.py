@@ -272,7 +272,7 @@ def test_a_named_container_keeps_its_files_for_steps_and_jobs_on_all_nodes(slurm
     assert "there is a container tools already" in refused(slurm, "--container-name=tools:create")
     assert "no task runs in a container tools" in refused(slurm, "--container-name=tools:exec")
     _, told = run(slurm, image, "true", f"{SMALL} --container-name=tools")
-    assert "--container-image does not count" in told
+    assert "--container-image has no effect" in told
     slurm.ssh(f"cd {named} && flock -n ../uses/named.tools mv tools ../trash/")
     done = slurm.ssh(f"srun {SMALL} --container-name=tools true", check=False)
     assert "there is no container tools. Give --container-image to make it" in done.stderr
@@ -388,7 +388,7 @@ def test_what_cannot_be_is_reported(slurm: Slurm, image: str, options: str, told
     ("image_text", "told"),
     [
         ("/home/alice/images/missing.tar", "No such file or directory"),
-        ("../../etc", "is no image"),
+        ("../../etc", "is not an image"),
         ("--help", "is no image"),
         ("127.0.0.1:1#a/b", "connection refused"),
     ],

@@ -63,7 +63,7 @@ def test_slurmctld_answers_others_while_a_user_holds_connections_open(slurm: Slu
         assert slurm.ssh("srun hostname", user="bob").stdout
 
 
-CONNECTIONS_TO_SLURMD = 1024
+CONNECTIONS_TO_SLURMD = 256
 """That of a worker's start.sh. Of those that have lost their requests, an eighth may stay."""
 
 

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -113,7 +114,17 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (build / "library.c").write_text(LIBRARY)
     (build / "program.c").write_text(PROGRAM)
     environment = {**os.environ, **tools.environment}
-    hurried = ["-DREAD_SECONDS=2", "-O2", "-std=c11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-o", "hurried.so"]
+    hurried = [
+        "-DREAD_SECONDS=2",
+        "-DREAD_BYTES=65536",
+        "-O2",
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-fPIC",
+        "-shared",
+        "-o",
+        "hurried.so",
+    ]
     compiled = [
         [str(tools.make), "--silent", *tools.variables],
         [*tools.compiler, *hurried, "bounded_connections.c", "-ldl", "-pthread"],
@@ -326,6 +337,9 @@ def asks_for_much(callers: Callers, source: str) -> socket.socket:
 UNREAD_MAX = 8
 """That of bounded_connections.c."""
 
+SLOW_BYTES = 256 * 1024
+"""Bytes a second of a client that reads slowly: more than in the build of the tests, less than in the image's."""
+
 
 def test_of_many_answers_that_are_not_read_the_oldest_of_the_address_with_most_are_cut_off(build: Path) -> None:
     """slurmctld keeps each in memory until it is read."""
@@ -340,6 +354,24 @@ def test_of_many_answers_that_are_not_read_the_oldest_of_the_address_with_most_a
         wait_until(lambda: sum(seen()) == 3, "the others stay", timeout_seconds=30)
         assert seen() == [True] * 3 + [False] * (UNREAD_MAX - 1)
         assert not has_ended(other)
+
+
+def test_answers_that_are_read_slowly_stay_however_many_they_are(build: Path) -> None:
+    with daemon(build, {"CONNECTIONS_MAX": "100"}, "hurried.so") as callers:
+        unread = asks_for_much(callers, "127.0.0.2")
+        reading = [asks_for_much(callers, "127.0.0.1") for _ in range(UNREAD_MAX + 2)]
+        began, read_bytes = time.monotonic(), 0
+
+        def read_a_little() -> bool:
+            nonlocal read_bytes
+            due = int(SLOW_BYTES * (time.monotonic() - began)) - read_bytes
+            for connection in reading if due else ():
+                connection.recv(due, socket.MSG_WAITALL)
+            read_bytes += due
+            return has_ended(unread)
+
+        wait_until(read_a_little, "the answer that is not read is cut off", timeout_seconds=30)
+        assert not any(map(has_ended, reading))
 
 
 def test_an_answer_that_is_not_read_is_cut_off_in_the_end_and_one_that_is_read_stays(build: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _FIELD = re.compile(r"(?:^| )([A-Za-z][\w/:]*)=(\S*)")
-_REASON = re.compile(r"(?:^| )Reason=(.*) \[([^\[\]]*)@([^\[\]@]*)\](?: |$)")
-"""Reason, and its user and time. The user's name may be `user@domain`."""
+_REASON = re.compile(r"(?:^| )Reason=(.*?) \[([^\[\]]*)@(\d[\d:T-]*|Unknown|None|N/A)\](?= |$)")
+"""Reason, and its user and time. The user's name may be `user@domain`. Comment and Extra follow, in that order."""
 
 
 class Reason(NamedTuple):
@@ -34,10 +34,10 @@ def lines(shown: str) -> Iterator[str]:
 def fields(line: str) -> dict[str, str]:
     """Return the values of a record up to their first space, by key.
 
-    The first of equal keys counts: scontrol prints texts that people may write (Comment, Extra, Reason) last, so that
-    none of them takes the place of a value.
+    The first of equal keys counts: scontrol prints texts that people may write (Reason, Comment, Extra) last, so that
+    none of them takes the place of a value. A reason that is complete has its own function.
     """
-    return dict(reversed(_FIELD.findall(line)))
+    return dict(reversed(_FIELD.findall(_REASON.sub(" Reason=", line))))
 
 
 def reason(line: str) -> Reason | None:

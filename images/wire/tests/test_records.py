@@ -22,10 +22,17 @@ def test_only_a_space_begins_a_field_and_only_a_newline_a_record(apart: str) -> 
 
 @pytest.mark.parametrize("user", ["root", "jane@ad.example.com"])
 @pytest.mark.parametrize("text", ["disk", "disk [sda] fails", "asked by [jane@site]", "x Reason=y"])
-@pytest.mark.parametrize("after", ["", " Extra=health:clock", " "])
+@pytest.mark.parametrize(
+    "after", ["", " Extra=health:clock", " ", " Comment=RMA 1 [ops@wiki] ordered Extra=health:clock"]
+)
 def test_a_reason_is_told_from_its_user_and_time(user: str, text: str, after: str) -> None:
     line = f"NodeName=gpu-0 State=IDLE+DRAIN Reason={text} [{user}@2026-11-23T06:00:00]{after}"
     assert records.reason(line) == (text, user, "2026-11-23T06:00:00")
+
+
+def test_a_reason_has_no_fields_in_it() -> None:
+    line = "NodeName=gpu-0 Reason=see State=DOWN Extra=health:disk [root@2026-11-23T06:00:00] Extra=health:clock"
+    assert records.fields(line) == {"NodeName": "gpu-0", "Reason": "", "Extra": "health:clock"}
 
 
 @pytest.mark.parametrize("line", ["NodeName=gpu-0 State=IDLE", "NodeName=gpu-0 Reason=cut of", ""])

@@ -127,10 +127,10 @@ mkdir "$SERVICES"
 cp -rs "$scripts/services/." "$SERVICES"
 # A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
 # Every connection has a thread, which waits for a message for MessageTimeout: without a bound a user's would take all
-# processes of the pod, or of the machine. Slurm itself bounds them to 256, but for a fault (24.11.5). A batch job that
-# starts a step for every CPU has as many at a time.
+# processes of the pod, or of the machine. 256 is the bound of Slurm itself, which a fault of 24.11.5 lets through: with the
+# lost ones that is less than a preflight keeps for the daemons (RESERVED).
 # With PMIx's other store (gds), jobs write to memory in which slurmstepd keeps pointers to functions.
-printf '%s\n' env "LD_PRELOAD=$BOUNDED_CONNECTIONS:$OPEN_AS_USER" CONNECTIONS_MAX=1024 PMIX_MCA_gds=hash \
+printf '%s\n' env "LD_PRELOAD=$BOUNDED_CONNECTIONS:$OPEN_AS_USER" CONNECTIONS_MAX=256 PMIX_MCA_gds=hash \
     slurmd -D -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"
 

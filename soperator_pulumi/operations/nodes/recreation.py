@@ -27,16 +27,12 @@ class Recreation:
     """Owner in the reasons of drains."""
     max_unavailable: Share
     tolerated: int = 0
-    """Number of nodes with new pods that may be missing without counting as out of service. Until a node has joined
-    with the new template, which may not work, a missing node that took jobs before counts: otherwise every repeated run
-    would take further nodes."""
+    """Number of nodes with new pods that may be missing without counting as out of service."""
     draining: frozenset[str] = frozenset()
     """Nodes that the run drains, or has drained, to recreate them."""
     joining: frozenset[str] = frozenset()
     """Nodes that took jobs until the run recreated them, and that have not joined yet. They count even if they may be
     missing: a template that doesn't work takes no more nodes than `max_unavailable`."""
-    lost_before: frozenset[str] = frozenset()
-    """Nodes on which no job could start when the run drained them."""
     only_idle: bool = False
     """True while no node with jobs is to be drained."""
 
@@ -57,11 +53,8 @@ class Recreation:
         A node that someone else has drained does not count: it is out of service anyway.
         """
         old = {*self.status.outdated}
-        new = [name for name in self.status.names if name not in old]
-        missing = self.status.missing_of([name for name in new if name in self._lost])
-        if not any(self.status.joined(name) for name in new):
-            missing = tuple(name for name in missing if name in self.lost_before or name not in self._markers)
-        counted = (self._lost | self._unready) - {*missing[: self.tolerated]}
+        new = [name for name in self.status.names if name in self._lost and name not in old]
+        counted = (self._lost | self._unready) - {*self.status.missing_of(new)[: self.tolerated]}
         counted |= (self.draining | self.joining) - self._foreign
         return tuple(name for name in self.status.names if name in counted)
 

@@ -222,8 +222,6 @@ class _Run:
         """The last state."""
         self._took_jobs: frozenset[str] = frozenset()
         """Nodes on which jobs could start before the run drained them."""
-        self._lost_before: frozenset[str] = frozenset()
-        """Nodes on which no job could start before."""
         self._joining: dict[str, float] = {}
         """Nodes that the run waits for, with the time at which the wait began. A node that was broken before may still
         be broken: the run waits for it only when nothing else is left to do."""
@@ -304,17 +302,12 @@ class _Run:
         self._require_joined(status)
         draining, joining = self._drain_run.names, frozenset(self._joining)
         recreation = self._recreation = replace(
-            recreation,
-            draining=draining,
-            joining=joining,
-            lost_before=self._lost_before,
-            only_idle=self._only_idle(),
+            recreation, draining=draining, joining=joining, only_idle=self._only_idle()
         )
         following = recreation.next()
         recreated = self._recreate(planned.free & draining)
         if following:
             self._took_jobs |= {name for name in following if recreation.takes_jobs(name)}
-            self._lost_before |= {*following} - self._took_jobs
             self._drain_run.add(self._update.leaving(status, following))
             self._recreation = replace(recreation, draining=self._drain_run.names)
         elif recreated:

@@ -132,11 +132,6 @@ def test_a_hanging_sshd_does_not_have_the_time_of_sessions() -> None:
     assert pod["containers"][0]["livenessProbe"]["terminationGracePeriodSeconds"] == 30
 
 
-def test_a_deployment_waits_for_the_sessions_of_all_login_pods_one_after_the_other() -> None:
-    deployment = a_deployment(login={"termination_grace": "1h", "replicas": 3}, ready_timeout_seconds=600)
-    assert deployment.one("hpc-login-ready").inputs["timeout_seconds"] == 600 + 3 * 3600
-
-
 @pytest.mark.parametrize(("replicas", "budgets"), [(1, []), (2, [1])])
 def test_evictions_leave_login_pods_to_log_in_to(replicas: int, budgets: list[int]) -> None:
     deployment = a_deployment(login={"replicas": replicas})

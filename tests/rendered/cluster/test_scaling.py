@@ -146,8 +146,7 @@ def test_the_time_for_pods_that_are_no_workers_reaches_all_that_waits_for_them()
         deployment.one("hpc-active-tree"),
     ]
     assert len(waits) == 8
-    stop_seconds = {"hpc-login-ready": 30}  # time for sessions
-    assert all(wait.inputs["timeout_seconds"] == 1200 + stop_seconds.get(wait.name, 0) for wait in waits)
+    assert {wait.inputs["timeout_seconds"] for wait in waits} == {1200}
     assert deployment.one("hpc-cpu-ready").inputs["timeout_seconds"] == 600
 
 

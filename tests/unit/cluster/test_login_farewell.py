@@ -87,8 +87,8 @@ def test_users_are_told_how_long_the_pod_waits_and_what_continues(pod: LoginPod)
     pod.leaves_at = 10
     pod.see_off(600)
     lines = read(shown).split("\n")
-    assert lines[1].startswith("*** login-0 stops within 10 minutes, and ends all sessions on it. Save your work")
-    assert lines[2] == "*** Jobs of sbatch continue. Those of srun and salloc end with their session."
+    assert lines[1].startswith("*** login-0 stops in 10 minutes at the latest, and ends all sessions on it.")
+    assert lines[3] == "*** Jobs of sbatch continue. Those of srun and salloc end with their session."
 
 
 def test_the_pod_stops_when_the_last_user_has_left(pod: LoginPod) -> None:
@@ -108,7 +108,9 @@ def test_users_are_told_again_five_minutes_and_one_minute_before_the_end(pod: Lo
     pod.runs(7, USER_UID)
     shown = pod.terminal(0, USER_UID)
     pod.see_off(900)
-    told = [line.split("stops within ")[1].split(",")[0] for line in read(shown).splitlines() if "stops within" in line]
+    told = [
+        line.split("stops in ")[1].split(" at the latest")[0] for line in read(shown).splitlines() if "stops in" in line
+    ]
     assert told == ["15 minutes", "5 minutes", "60 seconds"]
 
 
@@ -116,7 +118,7 @@ def test_the_shortest_grace_is_told_once(pod: LoginPod) -> None:
     pod.runs(7, USER_UID)
     shown = pod.terminal(0, USER_UID)
     pod.see_off(30)
-    assert read(shown).count("stops within 30 seconds") == 1
+    assert read(shown).count("stops in 30 seconds") == 1
 
 
 @pytest.mark.parametrize("state", ["Z (zombie)", "X (dead)"])
@@ -146,7 +148,7 @@ def test_a_terminal_that_takes_nothing_more_holds_up_no_one(pod: LoginPod) -> No
         os.close(full)
     shown = pod.terminal(1, USER_UID)
     pod.see_off(30)
-    assert "stops within" in read(shown)
+    assert "stops in" in read(shown)
 
 
 @pytest.mark.parametrize(("mode", "is_told"), [(0o620, True), (0o600, False)])

@@ -87,7 +87,7 @@ def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_wit
 def test_connections_to_slurmd_are_bounded(worker: Worker) -> None:
     worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $CONNECTIONS_MAX\n"})
     (said,) = worker.start()
-    assert said.split() == [f"{worker.root}/bounded_connections.so:{worker.root}/open_as_user.so", "1024"]
+    assert said.split() == [f"{worker.root}/bounded_connections.so:{worker.root}/open_as_user.so", "256"]
 
 
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(

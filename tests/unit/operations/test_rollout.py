@@ -82,4 +82,16 @@ def test_the_wait_is_bounded_and_ends_with_the_reasons(world: SmallWorld) -> Non
     world.add_pod("login-1", "login", "unschedulable")
     with pytest.raises(NotReadyError, match=r"login-1: waits for a machine: 0/3 nodes .*\n.*run again"):
         rollout(world).wait(30)
-    assert world.clock.time == 30
+    assert 30 <= world.clock.time < 32
+
+
+def test_a_pod_that_stops_for_longer_than_the_time_to_start_is_waited_for(world: SmallWorld) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1)
+    stopping = world.add_pod("login-1", "login")
+    stopping["metadata"]["deletionTimestamp"] = "2026-11-28T12:00:00Z"
+    world.clock.after(100, lambda: stopping["metadata"].pop("deletionTimestamp"))
+    world.clock.after(115, lambda: world.objects.update({PATH: a_stateful_set()}))
+
+    rollout(world).wait(30)
+
+    assert 115 <= world.clock.time < 117

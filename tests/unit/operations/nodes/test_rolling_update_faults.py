@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -227,22 +228,6 @@ def test_a_template_that_does_not_work_takes_no_more_nodes_than_max_unavailable(
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-def test_a_template_that_does_not_work_takes_no_further_nodes_from_run_to_run(model: Model, killed: bool) -> None:
-    model.up(6)
-    model.world.kubernetes.new_pods_fit = False
-    if killed:
-        model.kill_at(lambda: model.revisions().count("b") == 2)
-        model.killed(6, template="b", max_unavailable=2, max_unready=3)
-
-    for _ in range(3):
-        with pytest.raises(NotReadyError) as raised:
-            model.up(6, template="b", max_unavailable=2, max_unready=3)
-
-    assert model.revisions() == ["b", "b", "a", "a", "a", "a"]
-    assert "gpu-0, gpu-1: its pod waits for a machine" in str(raised.value)
-
-
-@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
 def test_a_mended_template_begins_with_the_nodes_on_which_the_one_before_failed(model: Model, killed: bool) -> None:
     model.up(6)
     model.world.kubernetes.new_pods_fit = False
@@ -262,8 +247,18 @@ def test_a_mended_template_begins_with_the_nodes_on_which_the_one_before_failed(
     assert (model.revisions(), model.drained()) == (["c"] * 6, {})
 
 
+def keep_down(model: Model, name: str) -> None:
+    """Let no pod of this name start that is made from now on."""
+
+    def made(pod: Any) -> None:
+        if pod.name == name:
+            pod.born_at = inf
+
+    model.world.kubernetes.on_pod = made
+
+
 def test_a_dead_node_that_may_be_missing_holds_no_update_up(model: Model) -> None:
-    model.world.kubernetes.on_pod = lambda pod: setattr(pod, "schedulable", pod.name != "gpu-1")
+    keep_down(model, "gpu-1")
     model.world.kubernetes.die(model.pods["gpu-1"])
     model.world.advance(600)
 
@@ -273,10 +268,27 @@ def test_a_dead_node_that_may_be_missing_holds_no_update_up(model: Model) -> Non
 
 
 def test_once_a_node_has_joined_others_that_may_be_missing_hold_no_later_run_up(model: Model) -> None:
-    model.world.kubernetes.on_pod = lambda pod: setattr(pod, "schedulable", pod.name != "gpu-1")
+    keep_down(model, "gpu-1")
     model.kill_at(lambda: model.revisions() == ["b", "b", "a"])
     model.killed(3, template="b", max_unready=1)
 
     model.up(3, template="b", max_unready=1)
+
+    assert model.revisions() == ["b"] * 3
+
+
+def test_a_dead_node_that_may_be_missing_holds_no_later_run_up_after_a_time_out(model: Model) -> None:
+    keep_down(model, "gpu-1")
+    model.world.kubernetes.die(model.pods["gpu-1"])
+    model.world.advance(600)
+    for _ in range(4):
+        model.submit(seconds=900, limit_seconds=5000)
+    abort = policy(timeout="10m", on_timeout="abort")
+    model.world.watch.policies["gpu"] = [abort]
+    with pytest.raises(DrainError):
+        model.up(3, template="b", max_unready=1, policy=abort)
+    model.world.advance(2000)
+
+    model.up(3, template="b", max_unready=1, policy=abort)
 
     assert model.revisions() == ["b"] * 3
