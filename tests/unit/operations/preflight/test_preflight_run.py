@@ -50,3 +50,33 @@ def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judg
         ("node_sets[0]", Severity.PASSED),
     ]
     assert of_machines[0].found == "not checked: /apis/apps/v1/daemonsets: forbidden"
+
+
+class NoMachines:
+    """Kubernetes without the namespace, for a user who may not read machines."""
+
+    key = "kubernetes"
+
+    def find(self, path: str, *_: Any) -> list[Any]:
+        if path == MACHINES:
+            raise KubernetesError(f"{path}: forbidden.")
+        return []
+
+    def get(self, _path: str) -> None:
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        raise KubernetesError(f"{name}: forbidden.")
+
+
+def test_machines_that_cannot_be_read_hide_no_namespace_that_is_missing() -> None:
+    surroundings = Surroundings(
+        namespace="hpc", create_namespace=False, owner="hpc", owner_label="owner", part_of={}, references=()
+    )
+    planned = PlannedCluster("hpc", surroundings, [], critical_namespaces=("gpu-operator",))
+
+    found = Preflight(cast("Kube", NoMachines()), planned, lambda _: None, probes=()).findings()
+
+    severities = [(item.place, item.severity) for item in found if item.check == "surroundings"]
+    assert ("GPU Operator", Severity.WARNED) in severities
+    assert Severity.REFUSED in [severity for _, severity in severities]
