@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.kube.pods import Pod, find_pods
@@ -45,23 +44,23 @@ class Rollout:
         Raises:
             NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
         """
-        ends = self.clock.now() + timeout_seconds
         reported_at, reported = self.clock.now(), ""
-        for _ in until(inf, self.clock):
-            now = self.clock.now()
-            due = now >= ends or now - reported_at >= _REPORT_SECONDS
-            lines = self.missing(explained=due)
-            if not lines:
-                return
-            if due and any(pod.going for pod in self._pods()):
-                ends = now + timeout_seconds
-            if due or lines[0] != reported:
-                reported_at, reported = now, lines[0]
-                self.report(f"{lines[0]}, {ends - now:.0f} s left")
-                for line in lines[1:]:
-                    self.report(line)
-            if now >= ends:
-                break
+        stops = True
+        while stops:
+            stops = False
+            for left in until(self.clock.now() + timeout_seconds, self.clock):
+                due = left <= 0 or self.clock.now() - reported_at >= _REPORT_SECONDS
+                lines = self.missing(explained=due)
+                if not lines:
+                    return
+                if due or lines[0] != reported:
+                    reported_at, reported = self.clock.now(), lines[0]
+                    self.report(f"{lines[0]}, {left:.0f} s left")
+                    for line in lines[1:]:
+                        self.report(line)
+                stops = due and any(pod.going for pod in self._pods())
+                if stops:
+                    break
         raise NotReadyError(
             "\n".join(lines)
             + f"\nThis has not changed for {timeout_seconds:.0f} s. Fix the problems above and run again."
