@@ -157,7 +157,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (tasks++ == 0 && spank_get_item(spank, S_JOB_ID, &job_id) == ESPANK_SUCCESS &&
-        slurmstepd_memory_reserve("/sys/fs/cgroup", job_id, &failure) < 0)
+        slurmstepd_memory_reserve("/sys/fs/cgroup", "/proc/self/cgroup", job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     if (isolation_fork(&isolation, false, &failure) < 0)
         slurm_error("jail: %s", failure.text);

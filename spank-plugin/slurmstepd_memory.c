@@ -9,26 +9,35 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OWN_CGROUPS "/proc/self/cgroup"
-#define CONTROLLER ":memory:"
-#define LIMIT "memory.limit_in_bytes"
 #define PROCESSES "cgroup.procs"
 #define THIS_PROCESS "0"
 #define SHARE 8
 
-/* Put the path of the step's memory cgroup, below the mounts, into `path`. Returns false where it has none. */
-static bool find_step(uint32_t job_id, char path[PATH_MAX])
+/* How a version of cgroups names what is needed here. Paths are relative to slurmstepd's own cgroup. */
+struct version {
+    const char *controller; /* in the file of a process's cgroups */
+    const char *mount;
+    const char *limit;
+    const char *tasks;   /* the cgroup of the step's tasks */
+    const char *move_to; /* cgroup that slurmstepd moves to, or NULL */
+};
+
+static const struct version FIRST = {":memory:", "/memory", "memory.limit_in_bytes", ".", ".."};
+static const struct version SECOND = {"0::", "", "memory.max", "../user", NULL};
+
+/* Put the path of slurmstepd's cgroup below its mount into `path`. Returns false if the step has none. */
+static bool find_own(const char *cgroups_of_process, const char *controller, uint32_t job_id, char path[PATH_MAX])
 {
     char line[PATH_MAX + 64], step[32];
-    FILE *cgroups = fopen(OWN_CGROUPS, "re");
+    FILE *cgroups = fopen(cgroups_of_process, "re");
     char *found = NULL;
 
     if (!cgroups)
         return false;
     snprintf(step, sizeof(step), "/job_%" PRIu32 "/step_", job_id);
     while (!found && fgets(line, sizeof(line), cgroups))
-        if ((found = strstr(line, CONTROLLER)))
-            found += strlen(CONTROLLER);
+        if ((found = strstr(line, controller)))
+            found += strlen(controller);
     fclose(cgroups);
     if (!found || !strstr(found, step))
         return false;
@@ -48,37 +57,71 @@ static int write_to(int directory, const char *name, const char *text)
     return written < 0 ? -1 : 0;
 }
 
-/* Give the step less than it has; a limit that is none stays. Returns 0 or -1. */
-static int lower(int step)
+/* Put a cgroup's limit into `bytes`: UINT64_MAX without one. Returns 0 or -1. */
+static int read_limit(int directory, const char *name, uint64_t *bytes)
 {
-    char text[32] = "";
-    int file = openat(step, LIMIT, O_RDONLY | O_CLOEXEC);
-    uint64_t limit;
+    char text[32] = "", *end;
+    int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
 
     if (file < 0)
         return -1;
     if (read(file, text, sizeof(text) - 1) < 0)
         text[0] = '\0';
     close(file);
-    limit = strtoull(text, NULL, 10);
-    limit -= limit / SHARE < SLURMSTEPD_MEMORY_BYTES ? limit / SHARE : SLURMSTEPD_MEMORY_BYTES;
-    snprintf(text, sizeof(text), "%" PRIu64, limit);
-    return write_to(step, LIMIT, text);
+    *bytes = strtoull(text, &end, 10);
+    if (end == text)
+        *bytes = UINT64_MAX;
+    return 0;
 }
 
-int slurmstepd_memory_reserve(const char *cgroups, uint32_t job_id, struct failure *failure)
+/* Give the tasks less than the step has. Returns 0 or -1. */
+static int lower(int own, const struct version *version)
 {
-    char path[PATH_MAX], whole[2 * PATH_MAX];
-    int step, result;
+    static const char *const LIMITED[] = {"", "../", "../../"}; /* the tasks, and on the way to the job */
+    char name[64], text[32];
+    uint64_t least = UINT64_MAX, limit;
 
-    if (!find_step(job_id, path))
+    for (size_t i = 0; i < sizeof(LIMITED) / sizeof(*LIMITED); i++) {
+        snprintf(name, sizeof(name), "%s/%s%s", version->tasks, LIMITED[i], version->limit);
+        if (read_limit(own, name, &limit) < 0)
+            return -1;
+        least = limit < least ? limit : least;
+    }
+    if (least == UINT64_MAX)
         return 0;
-    snprintf(whole, sizeof(whole), "%s/memory%s", cgroups, path);
-    if ((step = open(whole, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+    least -= least / SHARE < SLURMSTEPD_MEMORY_BYTES ? least / SHARE : SLURMSTEPD_MEMORY_BYTES;
+    snprintf(text, sizeof(text), "%" PRIu64, least);
+    snprintf(name, sizeof(name), "%s/%s", version->tasks, version->limit);
+    return write_to(own, name, text);
+}
+
+static int reserve(const char *cgroups, const char *path, const struct version *version, struct failure *failure)
+{
+    char whole[2 * PATH_MAX], processes[64];
+    int own, result;
+
+    snprintf(whole, sizeof(whole), "%s%s%s", cgroups, version->mount, path);
+    if ((own = open(whole, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
         return fail(failure, "open", path);
-    result = lower(step) < 0 || write_to(step, "../" PROCESSES, THIS_PROCESS) < 0;
-    if (result)
+    result = lower(own, version);
+    if (result == 0 && version->move_to) {
+        snprintf(processes, sizeof(processes), "%s/" PROCESSES, version->move_to);
+        result = write_to(own, processes, THIS_PROCESS);
+    }
+    if (result < 0)
         fail(failure, "make room for slurmstepd in", path);
-    close(step);
-    return result ? -1 : 0;
+    close(own);
+    return result;
+}
+
+int slurmstepd_memory_reserve(const char *cgroups, const char *cgroups_of_process, uint32_t job_id,
+                              struct failure *failure)
+{
+    char path[PATH_MAX];
+
+    if (find_own(cgroups_of_process, FIRST.controller, job_id, path))
+        return reserve(cgroups, path, &FIRST, failure);
+    if (find_own(cgroups_of_process, SECOND.controller, job_id, path))
+        return reserve(cgroups, path, &SECOND, failure);
+    return 0;
 }

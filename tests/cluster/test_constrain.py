@@ -10,6 +10,7 @@ from tests.cluster.greed import FILL_TMP, forks
 from tests.cluster.slurm import JAIL, QUICK, Slurm, a_cluster, a_jail, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
+from tools.kube.cgroups import hierarchies
 
 pytestmark = pytest.mark.cluster
 
@@ -17,6 +18,10 @@ EAT = "python3 -c 'x = bytearray(300 * 2**20); print(len(x))'"
 
 
 FEW_PROCESSES = 100
+
+CGROUPS = Path("/sys/fs/cgroup")
+UNIFIED = hierarchies().unified
+"""True with cgroup v2: `tests/machines` runs these tests there."""
 
 
 @pytest.fixture(scope="module")
@@ -89,25 +94,28 @@ def test_a_constrained_job_stays_in_the_cgroups_of_its_pod(constrained: Slurm) -
     uid = constrained.api.read_namespaced_pod("real-0", constrained.namespace).metadata.uid
     job = constrained.submit("sleep 300", options="--mem=32M -o /dev/null")
 
-    def its_cgroups() -> set[str]:
-        found = Path("/sys/fs/cgroup").glob(f"**/*pod*{uid}*/**/job_{job}")
-        return {path.relative_to("/sys/fs/cgroup").parts[0] for path in found}
+    hierarchies = [CGROUPS] if UNIFIED else [CGROUPS / "cpuset", CGROUPS / "memory"]
 
-    wait_until(lambda: its_cgroups() >= {"cpuset", "memory"}, what="the job's cgroups are below the pod's")
+    def is_below(hierarchy: Path) -> bool:
+        return any(hierarchy.glob(f"**/*pod*{uid}*/**/job_{job}"))
+
+    wait_until(lambda: all(map(is_below, hierarchies)), what="the job's cgroups are below the pod's")
     constrained.ssh(f"scancel {job}")
 
 
 def test_a_job_can_read_its_own_limit(constrained: Slurm) -> None:
     """Runtimes of languages do, to be no larger than their job."""
-    own = "$(grep :memory: /proc/self/cgroup | cut -d: -f3)"
-    limits = f"cd /sys/fs/cgroup/memory{own}/.. && cat memory.limit_in_bytes ../memory.limit_in_bytes"
-    step, job = map(int, constrained.ssh(f"srun --mem=64M sh -c '{limits}'").stdout.split())
+    v1 = "cd /sys/fs/cgroup/memory$(grep :memory: /proc/self/cgroup | cut -d: -f3)/.."
+    v2 = "cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/.."
+    first = f"{v1} && cat memory.limit_in_bytes ../memory.limit_in_bytes"
+    limits = f"{v2} && cat memory.max ../../memory.max" if UNIFIED else first
+    tasks, job = map(int, constrained.ssh(f"srun --mem=64M sh -c '{limits}'").stdout.split())
 
-    assert (step, job) == (56 * 2**20, 64 * 2**20), "slurmstepd has the rest"
+    assert (tasks, job) == (56 * 2**20, 64 * 2**20), "slurmstepd has the rest"
 
 
 def test_a_step_that_ends_takes_its_cgroups_away_and_says_nothing(constrained: Slurm) -> None:
-    cgroups = "find /sys/fs/cgroup/*/slurm_real-0 -type d -name 'step_*' -o -type d -name 'job_*'"
+    cgroups = "find /sys/fs/cgroup -type d '(' -name 'step_*' -o -name 'job_*' ')'"
 
     def left() -> set[str]:
         # Folders that go while find looks are an error of find's.
@@ -127,7 +135,8 @@ def test_a_step_that_ends_takes_its_cgroups_away_and_says_nothing(constrained: S
 
 
 def test_all_jobs_of_a_node_have_the_memory_of_its_pod(constrained: Slurm) -> None:
-    limit = constrained.exec("real-0", "slurmd", "cat", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+    file = "memory.max" if UNIFIED else "memory/memory.limit_in_bytes"
+    limit = constrained.exec("real-0", "slurmd", "cat", f"/sys/fs/cgroup/{file}")
 
     assert int(limit) == 512 * 2**20
 

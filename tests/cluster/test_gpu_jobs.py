@@ -15,6 +15,7 @@ from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import paths
 from tools.engine import DeployError
+from tools.kube.cgroups import hierarchies
 
 pytestmark = pytest.mark.cluster
 
@@ -142,6 +143,7 @@ def test_a_job_has_the_devices_of_its_pod_at_their_own_places(slurm: Slurm) -> N
     assert slurm.ssh(f"srun -p spare sh -c '{shown}'").stdout == ""
 
 
+@pytest.mark.skipif(hierarchies().unified, reason="with cgroup v2 a program of the kernel decides: it has no list")
 def test_jobs_of_a_node_together_may_open_the_devices_of_its_pod_alone(slurm: Slurm) -> None:
     """The runtime's list of the container holds for them."""
     devices = slurm.exec("gpu-0", "slurmd", "cat", "/sys/fs/cgroup/devices/devices.list").splitlines()

@@ -58,7 +58,7 @@ LANES = (
         for version in SUITES
         if version != DEFAULT_SLURM
     ),
-    Lane("machines of the lab", ("tests/machines",), parts=2, default_seconds=390),
+    Lane("machines of the lab", ("tests/machines",), parts=3, default_seconds=390),
 )
 
 

@@ -70,7 +70,8 @@ def leave_the_cgroup() -> object:
 @attempt
 def make_a_cgroup() -> object:
     refusal: OSError = FileNotFoundError(errno.ENOENT, "no cgroups are there")
-    for folder in [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*")]:
+    root = Path("/sys/fs/cgroup")
+    for folder in [root, *filter(Path.is_dir, root.glob("**/*"))]:
         try:
             (folder / "escape").mkdir()
         except OSError as error:
