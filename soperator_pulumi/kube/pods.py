@@ -1,6 +1,7 @@
 """State of a pod in Kubernetes, and in one sentence the reason why it is not ready."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from soperator_pulumi.kube.verbs import Json, Kube, pods_path
@@ -40,6 +41,12 @@ class Pod:
     def going(self) -> bool:
         """True if it is being deleted."""
         return "deletionTimestamp" in self.body["metadata"]
+
+    @property
+    def stops_by(self) -> float:
+        """Time at which its time to stop is over, in seconds since 1970; 0 if it is not being deleted."""
+        time = self.body["metadata"].get("deletionTimestamp")
+        return datetime.fromisoformat(time).timestamp() if time else 0.0
 
     @property
     def ready(self) -> bool:

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.kube.pods import Pod, find_pods
 from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
-from soperator_pulumi.operations.progress import Clock, Report, until
+from soperator_pulumi.operations.progress import Clock, Report
 
 _REPORT_SECONDS = 10
+_PAUSE_SECONDS = 0.5
+_LATE_SECONDS = 60
+"""Time that a pod may take beyond its time to stop: kubelets are late, and clocks differ."""
 _SHOWN = 10
 
 
@@ -39,32 +42,34 @@ class Rollout:
     def wait(self, timeout_seconds: float) -> None:
         """Wait until no pod is missing, and report changes meanwhile.
 
-        The time begins again while an old pod stops, which its own time to stop bounds.
+        The time begins again while an old pod stops, until that pod's own time to stop is over.
 
         Raises:
             NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
         """
-        reported_at, reported = self.clock.now(), ""
-        stops = True
-        while stops:
-            stops = False
-            for left in until(self.clock.now() + timeout_seconds, self.clock):
-                due = left <= 0 or self.clock.now() - reported_at >= _REPORT_SECONDS
-                lines = self.missing(explained=due)
-                if not lines:
-                    return
-                if due or lines[0] != reported:
-                    reported_at, reported = self.clock.now(), lines[0]
-                    self.report(f"{lines[0]}, {left:.0f} s left")
-                    for line in lines[1:]:
-                        self.report(line)
-                stops = due and any(pod.going for pod in self._pods())
-                if stops:
-                    break
-        raise NotReadyError(
-            "\n".join(lines)
-            + f"\nThis has not changed for {timeout_seconds:.0f} s. Fix the problems above and run again."
-        )
+        deadline, report_at, reported = self.clock.now() + timeout_seconds, self.clock.now() + _REPORT_SECONDS, ""
+        while True:
+            left = max(0.0, deadline - self.clock.now())
+            due = left == 0 or self.clock.now() >= report_at
+            lines = self.missing(explained=due)
+            if not lines:
+                return
+            if due or lines[0] != reported:
+                report_at, reported = self.clock.now() + _REPORT_SECONDS, lines[0]
+                for line in (f"{lines[0]}, {left:.0f} s left", *lines[1:]):
+                    self.report(line)
+            if due and self._stopping():
+                deadline = self.clock.now() + timeout_seconds
+            elif left == 0:
+                raise NotReadyError(
+                    "\n".join(lines)
+                    + f"\nThis has not changed for {timeout_seconds:.0f} s. Fix the problems above and run again."
+                )
+            self.clock.sleep(_PAUSE_SECONDS)
+
+    def _stopping(self) -> bool:
+        """Return True if a pod uses its time to stop. The pod of a dead machine stays when that time is over."""
+        return any(pod.stops_by + _LATE_SECONDS > self.clock.wall() for pod in self._pods())
 
     def _reasons(self) -> list[str]:
         return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in self._pods() if not pod.ready][:_SHOWN]

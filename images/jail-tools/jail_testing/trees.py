@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +142,27 @@ def populate(jail: Path, *source: str | Path, tree: str = NAME) -> list[str]:
     return command("populate", "--jail", jail, "--tree", tree, "--source", "test:source", *source)
 
 
-def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(arguments, capture_output=True, text=True, errors="surrogateescape", check=False)
+def run(arguments: list[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with `variables` in addition to the environment."""
+    environment = {**os.environ, **(variables or {})}
+    return subprocess.run(
+        arguments, capture_output=True, text=True, errors="surrogateescape", check=False, env=environment
+    )
+
+
+def small_source(folder: Path) -> Path:
+    """Make a tree of one file, to fill from."""
+    (folder / "source/etc").mkdir(parents=True)
+    (folder / "source/etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+    return folder / "source"
+
+
+def fill(
+    claim: Path, source: Path, *more: str, tree: str = NAME, variables: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Fill a tree from a folder; return the exit status, the output, and the errors."""
+    done = run([*populate(claim, "--root", source, tree=tree), *more], variables)
+    return done.returncode, done.stdout, done.stderr
 
 
 def summary(done: subprocess.CompletedProcess[str]) -> dict[str, object]:

@@ -35,20 +35,13 @@ def noexec(claim: Path) -> Iterator[Path]:
         yield folder
 
 
-def populate(claim: Path, source: Path, *more: str) -> tuple[int, str, str]:
-    done = trees.run([*trees.populate(claim, "--root", source), *more])
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    (tmp_path / "source/etc").mkdir(parents=True)
-    (tmp_path / "source/etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
-    return tmp_path / "source"
+    return trees.small_source(tmp_path)
 
 
 def test_an_unfit_claim_is_refused_before_anything_is_filled(noexec: Path, source: Path) -> None:
-    code, said, error = populate(noexec, source)
+    code, said, error = trees.fill(noexec, source)
 
     assert code == 78
     assert "Nothing was filled" in error
@@ -72,7 +65,7 @@ def test_an_unfit_claim_is_refused_before_anything_is_filled(noexec: Path, sourc
 def test_an_accepted_finding_lets_the_claim_be_filled_and_is_recorded_with_its_reason(
     noexec: Path, source: Path
 ) -> None:
-    code, said, error = populate(noexec, source, "--accept", f"execution={ACCEPTED['execution']}")
+    code, said, error = trees.fill(noexec, source, "--accept", f"execution={ACCEPTED['execution']}")
 
     assert code == 0, error
     assert "accepted execution: found " in said
@@ -84,7 +77,7 @@ def test_an_accepted_finding_lets_the_claim_be_filled_and_is_recorded_with_its_r
 
 @pytest.mark.parametrize("given", ["owners=no", "hardlinks=a reason", "execution", "execution="])
 def test_what_no_user_can_accept_is_a_usage_error(claim: Path, source: Path, given: str) -> None:
-    code, _, error = populate(claim, source, "--accept", given)
+    code, _, error = trees.fill(claim, source, "--accept", given)
 
     assert code == 78
     assert "--accept" in error
@@ -104,10 +97,10 @@ def test_a_claim_is_probed_once(claim: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_complete_tree_needs_no_probe(noexec: Path, source: Path) -> None:
-    assert populate(noexec, source, "--accept", f"execution={ACCEPTED['execution']}")[0] == 0
+    assert trees.fill(noexec, source, "--accept", f"execution={ACCEPTED['execution']}")[0] == 0
     (noexec / RECORD).unlink()
 
-    code, said, _ = populate(noexec, source)
+    code, said, _ = trees.fill(noexec, source)
 
     assert code == 0
     assert "storage:" not in said

@@ -1,5 +1,7 @@
 """Waiting for the pods of the controller and of the login nodes."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
@@ -85,13 +87,27 @@ def test_the_wait_is_bounded_and_ends_with_the_reasons(world: SmallWorld) -> Non
     assert 30 <= world.clock.time < 32
 
 
+def stops_by(world: SmallWorld, seconds: float) -> str:
+    return datetime.fromtimestamp(world.clock.wall() + seconds, UTC).isoformat()
+
+
 def test_a_pod_that_stops_for_longer_than_the_time_to_start_is_waited_for(world: SmallWorld) -> None:
     world.objects[PATH] = a_stateful_set(readyReplicas=1)
     stopping = world.add_pod("login-1", "login")
-    stopping["metadata"]["deletionTimestamp"] = "2026-11-28T12:00:00Z"
+    stopping["metadata"]["deletionTimestamp"] = stops_by(world, 100)
     world.clock.after(100, lambda: stopping["metadata"].pop("deletionTimestamp"))
     world.clock.after(115, lambda: world.objects.update({PATH: a_stateful_set()}))
 
     rollout(world).wait(30)
 
     assert 115 <= world.clock.time < 117
+
+
+def test_a_pod_that_never_stops_is_given_up(world: SmallWorld) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1)
+    world.add_pod("login-1", "login")["metadata"]["deletionTimestamp"] = stops_by(world, 100)
+
+    with pytest.raises(NotReadyError, match="1 of 2 pods are ready"):
+        rollout(world).wait(30)
+
+    assert 160 < world.clock.time < 202

@@ -15,6 +15,7 @@ PACKAGE = Path(soperator_pulumi.__file__).parent
 ENDS_BY_ITSELF = {
     "DrainRun.looks": "test_whatever_jobs_do_there_is_an_end",
     "JobFollower.end": "test_a_pod_that_starts_for_ever_is_given_up_whatever_reasons_it_has_for_that",
+    "Rollout.wait": "test_a_pod_that_never_stops_is_given_up",
 }
 """Waits whose end changes with what they see, each with the test of that."""
 
