@@ -28,7 +28,7 @@ def unpacked_packages(name: str, packages: Iterable[str], choose: Callable[[Apt]
         choose: Function that returns the packages to unpack: these, or all that they require, too.
 
     """
-    root = cache_dir() / "debs" / f"test-{name}-{debs._release()}-{os.uname().machine}"
+    root = cache_dir() / "debs" / f"test-{name}-{debs.release()}-{os.uname().machine}"
     with locks.held(
         root.with_name(f".{root.name}.lock"), f"unpacking {', '.join(packages)}", wait_seconds=_WAIT_SECONDS
     ):

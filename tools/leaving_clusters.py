@@ -22,15 +22,11 @@ def with_their_jobs(found: StackChanges, deployer: Deployer, chosen: ChosenClust
     """
     deleted = {change.urn for change in found.of(StepOp.DELETE) if acts_as(change.type, "DrainGate")}
     gates = [resource for resource in deployer.state() if resource.urn in deleted] if deleted else []
-    lines = [line for gate in gates if _of_a_cluster(gate) for line in _lines(gate, chosen)]
+    # The removal of a node set shows its jobs itself.
+    lines = [line for gate in gates if not gate.outputs.get("node_set") for line in _lines(gate, chosen)]
     for line in lines:
         say(line)
     return replace(found, messages=(*found.messages, *lines))
-
-
-def _of_a_cluster(gate: ResourceState) -> bool:
-    """Return True for the gate of a whole cluster. The removal of a node set shows its jobs itself."""
-    return not gate.outputs.get("node_set")
 
 
 def _lines(gate: ResourceState, chosen: ChosenCluster) -> list[str]:

@@ -71,7 +71,9 @@ def descriptions(stack: str) -> list[Described]:
     file = project.stack_file(target)
     if not file.exists():
         known = sorted(other.name.split(".")[1] for other in file.parent.glob("Pulumi.*.yaml"))
-        raise UserError(f'There is no stack "{stack}" ({_short(file)}). Choose one of: {", ".join(known)}.')
+        raise UserError(
+            f'There is no stack "{stack}" ({file.relative_to(paths.ROOT)}). Choose one of: {", ".join(known)}.'
+        )
     return stack_config.read(project.configuration(target))[0]
 
 
@@ -155,10 +157,6 @@ def print_next_steps(chosen: ChosenCluster, stack: str, logins: Sequence[Login])
             f'Look       eval "$(make -s env)"  and  kubectl -n {login.namespace} get pods\n'
             f"Stop       make down"
         )
-
-
-def _short(file: Path) -> str:
-    return str(file.relative_to(paths.ROOT))
 
 
 if __name__ == "__main__":

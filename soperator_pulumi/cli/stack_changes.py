@@ -112,8 +112,10 @@ def previewed(stack: str | None, *words: str) -> tuple[StackChanges, list[Failur
     try:
         digest = json.loads(done.stdout)
         steps, notes = digest.get("steps") or [], digest.get("diagnostics") or []
-        changes = StackChanges(changes=tuple(_changes(steps)), messages=tuple(_messages(notes)))
-        failures = [Failure(urn=str(note.get("urn") or ""), message=_text(note)) for note in notes if _failed(note)]
+        failed = [note for note in notes if note.get("severity") == "error"]
+        failures = [Failure(urn=str(note.get("urn") or ""), message=_text(note)) for note in failed]
+        messages = tuple(_text(note) for note in notes if note.get("severity") not in {"error", "debug"})
+        changes = StackChanges(changes=tuple(_changes(steps)), messages=messages)
     except (ValueError, LookupError, AttributeError, TypeError):
         words_of_pulumi = done.stderr.strip() or done.stdout.strip() or "no answer"
         raise SoperatorError(f"pulumi preview: {words_of_pulumi}") from None
@@ -131,14 +133,6 @@ def _changes(steps: list[Mapping[str, Any]]) -> Iterator[ResourceChange]:
         paths = tuple(sorted(step.get("detailedDiff") or step.get("diffReasons") or ()))
         kind = types.rpartition("$")[2]
         yield ResourceChange(urn=step["urn"], type=kind, name=name, operation=operation, paths=paths)
-
-
-def _messages(notes: list[Mapping[str, Any]]) -> Iterator[str]:
-    yield from (_text(note) for note in notes if note.get("severity") not in {"error", "debug"})
-
-
-def _failed(note: Mapping[str, Any]) -> bool:
-    return note.get("severity") == "error"
 
 
 def _text(note: Mapping[str, Any]) -> str:

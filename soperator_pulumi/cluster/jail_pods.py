@@ -32,7 +32,6 @@ from soperator_pulumi.cluster.storage import Claim
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import source_name, tree_id
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.jail import TarballSource
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
 
 POPULATE = "jail-populate"
@@ -130,7 +129,7 @@ def _containers(spec: ClusterSpec, claim: Claim) -> tuple[ContainerArgs, list[Co
     source = spec.jail.source
     resources = spec.jail.populate.pod_resources
     if source is not None and source.tarball is not None:
-        arguments = _arguments(spec, _tarball(source.tarball))
+        arguments = _arguments(spec, ["--tarball", source.tarball.url, "--sha256", source.tarball.sha256])
         main = _task(spec, _CONTAINER, arguments, [jail], resources=resources, env=[_filled_before()])
         return main, [], [jail]
     brought = mounts.scratch("jail-tools", "/target")
@@ -146,10 +145,6 @@ def _filled_before() -> EnvVarArgs:
     """Return the variable that tells of the last filling. Before the first one, there is no such ConfigMap."""
     told = ConfigMapKeySelectorArgs(name=layout.JAIL_FILLED, key=layout.JAIL_FILLED, optional=True)
     return EnvVarArgs(name=layout.JAIL_FILLED_BEFORE, value_from=EnvVarSourceArgs(config_map_key_ref=told))
-
-
-def _tarball(tarball: TarballSource) -> list[pulumi.Input[str]]:
-    return ["--tarball", tarball.url, "--sha256", tarball.sha256]
 
 
 def _arguments(spec: ClusterSpec, source: Sequence[pulumi.Input[str]]) -> list[pulumi.Input[str]]:

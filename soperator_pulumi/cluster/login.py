@@ -4,8 +4,6 @@ Sessions live in the jail. `jail-login` makes their view of the active tree, and
 starts sshd: neither sshd nor a session can ever mount.
 """
 
-from collections.abc import Sequence
-
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
@@ -235,7 +233,7 @@ def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
 def _endpoint(service: Service) -> pulumi.Output[str]:
     """Return the endpoint of ssh, from the addresses of the Service."""
     own, balancer = service.spec.apply(_own_endpoint), service.status.apply(_balancer_endpoint)
-    return pulumi.Output.all(balancer, own).apply(_first)
+    return pulumi.Output.all(balancer, own).apply(lambda values: next(value for value in values if value))
 
 
 def _own_endpoint(spec: ServiceSpec) -> str:
@@ -247,7 +245,3 @@ def _own_endpoint(spec: ServiceSpec) -> str:
 def _balancer_endpoint(status: ServiceStatus | None) -> str:
     ingress = status.load_balancer.ingress if status and status.load_balancer else None
     return f"{ingress[0].hostname or ingress[0].ip}:{_PUBLIC_PORT}" if ingress else ""
-
-
-def _first(values: Sequence[str]) -> str:
-    return next(value for value in values if value)

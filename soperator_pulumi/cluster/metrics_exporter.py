@@ -29,7 +29,7 @@ from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.client_conf import client_slurm_conf
+from soperator_pulumi.render.communication import client_slurm_conf
 from soperator_pulumi.spec.metrics import MetricsSpec, calls_kubernetes
 
 METRICS = "metrics"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
-from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
 
 from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL, ClusterConnection, KubernetesAccess
 
@@ -66,10 +65,6 @@ def urn_of(component: pulumi.ComponentResource) -> pulumi.Output[str]:
     return pulumi.Output(set(), urn(), component.urn.is_known())
 
 
-def _uid(metadata: ObjectMeta) -> str:
-    return metadata.uid or ""  # a mocked deployment has none
-
-
 @dataclass(frozen=True)
 class Scope:
     """Scope of a component's children.
@@ -116,7 +111,8 @@ class Scope:
 
     def inside(self, namespace: Namespace) -> "Scope":
         """Return the scope of objects in `namespace`, created after it."""
-        return replace(self.behind(namespace), namespace_uid=namespace.metadata.apply(_uid))
+        uid = namespace.metadata.apply(lambda metadata: metadata.uid or "")  # a mocked deployment has none
+        return replace(self.behind(namespace), namespace_uid=uid)
 
     def options(
         self, extra: pulumi.ResourceOptions | None = None, *, depends_on: Sequence[pulumi.Resource] = ()

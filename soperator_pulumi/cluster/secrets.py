@@ -161,15 +161,15 @@ def _ssh_host_key(name: str, scope: Scope, secrets: SecretsSpec, prerequisites: 
         key = _Key(KeyKind.SSH_HOST, SecretFile(own.secret, own.key))
         return _SshHostKey(key, prerequisites.ssh_host_public_key, prerequisites.ssh_host_fingerprint)
     text = _random_text(f"{name}-ssh-host-key", scope, _SEED_CHARACTERS, secrets.ssh_host_key_version)
-    pair = text.apply(_host_key)
-    private_key = pair.apply(_private)
+    pair = text.apply(lambda text: host_key(hashlib.sha256(text.encode()).digest()))
+    private_key = pair.apply(lambda pair: pair.private_key)
     secret = _secret(name, scope, "ssh-host-key", {"ssh_host_ed25519_key": private_key.apply(_encoded)})
     file = SecretFile("ssh-host-key", "ssh_host_ed25519_key")
     return _SshHostKey(
         _Key(KeyKind.SSH_HOST, file, secret, _fingerprint_of(private_key)),
         # The public half of a generated key is no secret, though computed from one.
-        pulumi.Output.unsecret(pair.apply(_public)),
-        pulumi.Output.unsecret(pair.apply(_fingerprint)),
+        pulumi.Output.unsecret(pair.apply(lambda pair: pair.public_key)),
+        pulumi.Output.unsecret(pair.apply(lambda pair: pair.fingerprint)),
     )
 
 
@@ -195,11 +195,7 @@ def _random_text(name: str, scope: Scope, characters: int, version: int) -> pulu
 
 def _fingerprint_of(text: pulumi.Output[str]) -> pulumi.Output[str]:
     """Return the fingerprint of a key, which is no secret: it is short, and the key is random."""
-    return pulumi.Output.unsecret(text.apply(_short_sum))
-
-
-def _short_sum(text: str) -> str:
-    return key_fingerprint(text.encode())
+    return pulumi.Output.unsecret(text.apply(lambda text: key_fingerprint(text.encode())))
 
 
 def _secret(name: str, scope: Scope, secret: str, data: dict[str, pulumi.Output[str]]) -> Secret:
@@ -210,19 +206,3 @@ def _secret(name: str, scope: Scope, secret: str, data: dict[str, pulumi.Output[
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-def _host_key(text: str) -> HostKey:
-    return host_key(hashlib.sha256(text.encode()).digest())
-
-
-def _private(pair: HostKey) -> str:
-    return pair.private_key
-
-
-def _public(pair: HostKey) -> str:
-    return pair.public_key
-
-
-def _fingerprint(pair: HostKey) -> str:
-    return pair.fingerprint

@@ -6,7 +6,6 @@ from typing import Any, Unpack
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import Namespace, Service
-from pulumi_kubernetes.meta.v1.outputs import ObjectMeta
 from pulumi_kubernetes.networking.v1 import NetworkPolicy
 
 from soperator_pulumi.cluster.accounting import Accounting, create_accounting
@@ -258,7 +257,7 @@ class SlurmCluster(pulumi.ComponentResource):
         if self.namespace is None:
             self.namespace_name = pulumi.Output.from_input(spec.namespace)
             return scope
-        self.namespace_name = self.namespace.metadata.apply(_name_in)
+        self.namespace_name = self.namespace.metadata.apply(lambda metadata: str(metadata.name))
         return scope.inside(self.namespace)
 
     def _create_slurm(self, name: str, scope: Scope, parts: Parts) -> None:
@@ -304,7 +303,3 @@ class SlurmCluster(pulumi.ComponentResource):
             )
             for node_set in parts.spec.node_sets
         }
-
-
-def _name_in(metadata: ObjectMeta) -> str:
-    return str(metadata.name)

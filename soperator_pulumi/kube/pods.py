@@ -147,7 +147,7 @@ class Pod:
         main = self._statuses(main_only=True)
         if main and all("running" in status.get("state", {}) for status in main):
             return "runs, but its probe does not succeed yet"
-        return self._warning(kube) or "starts"
+        return newest_warning(kube, self.body["metadata"]["namespace"], self.uid) or "starts"
 
     def ended_well(self, container: str) -> bool:
         """Return True if the container's program has ended with exit code 0."""
@@ -193,9 +193,6 @@ class Pod:
         previous = "terminated" not in status["state"]
         lines = kube.log(self.path, status["name"], previous=previous).strip().splitlines()
         return f"; its last words: {lines[-1]}" if lines else ""
-
-    def _warning(self, kube: Kube) -> str:
-        return newest_warning(kube, self.body["metadata"]["namespace"], self.uid)
 
 
 def _trouble(status: Json) -> str:

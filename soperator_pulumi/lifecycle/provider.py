@@ -130,18 +130,11 @@ def _recorded(news: Mapping[str, Any]) -> dict[str, Any]:
     return {key: news.get(key) for key in _RECORDED if key in _ACCESS or key in news}
 
 
-def _access_changed(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    return any(value != olds.get(key) for key, value in _recorded(news).items() if not has_unknown(value))
-
-
-def _moved(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    """Return True if another server now serves the resource: the SDK's instead of a plugin, or the reverse."""
-    return (PROVIDER_KEY in olds) != (PROVIDER_KEY in news)
-
-
 def _to_record(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
     """Return True if the state needs new values even though the cluster need not change."""
-    return _access_changed(olds, news) or _moved(olds, news)
+    # Another server serves the resource now: the SDK's instead of a plugin, or the reverse.
+    moved = (PROVIDER_KEY in olds) != (PROVIDER_KEY in news)
+    return moved or any(value != olds.get(key) for key, value in _recorded(news).items() if not has_unknown(value))
 
 
 def _diff_with_access(diff: Diff) -> Diff:

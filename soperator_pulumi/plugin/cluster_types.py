@@ -5,8 +5,7 @@ from typing import TypedDict
 import pulumi
 
 from soperator_pulumi.lifecycle.connection import AccessArgs
-from soperator_pulumi.plugin.component_types import ComponentType
-from soperator_pulumi.plugin.property_types import dictionary_type
+from soperator_pulumi.plugin.property_types import ComponentType, dictionary_type
 from soperator_pulumi.spec.args import ClusterArgs, ProvidedArgs
 from soperator_pulumi.spec.cluster import ClusterSpec
 

@@ -7,11 +7,11 @@ import soperator_pulumi
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG
 from soperator_pulumi.lifecycle.resource import PACKAGE, ServedBy
 from soperator_pulumi.plugin.cluster_types import CLUSTER
-from soperator_pulumi.plugin.component_types import ComponentType
 from soperator_pulumi.plugin.live_kinds import KINDS, LiveKind
 from soperator_pulumi.plugin.platform_types import PLATFORM
 from soperator_pulumi.plugin.property_types import (
     Anything,
+    ComponentType,
     ListOf,
     MapOf,
     ObjectType,

@@ -1,4 +1,4 @@
-"""Types of properties in other languages, inferred from Python's annotations.
+"""Types of components and their properties in other languages, inferred from Python's annotations.
 
 The inference of Pulumi's SDK supports no unions and no inherited descriptions, and would change keys of free mappings.
 """
@@ -19,6 +19,7 @@ from typing import Any
 import pulumi
 from pydantic import BaseModel
 
+from soperator_pulumi.lifecycle.resource import PACKAGE
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.validation.descriptions import field_descriptions, member_descriptions
@@ -109,6 +110,28 @@ class Property:
     def key(self) -> str:
         """Name in other languages."""
         return camel_case(self.name)
+
+
+@dataclass(frozen=True)
+class ComponentType:
+    """A component: its name, its description, and its properties."""
+
+    name: str
+    description: str
+    inputs: ObjectType
+    outputs: ObjectType
+    needed: frozenset[str] = frozenset()
+    """Inputs that a program must give, in addition to those that the type requires."""
+
+    @property
+    def token(self) -> str:
+        """Type of the component in programs and states."""
+        return f"{PACKAGE}:index:{self.name}"
+
+    @property
+    def required(self) -> frozenset[str]:
+        """Inputs that a program must give, by their names in Python."""
+        return self.needed | {property_.name for property_ in self.inputs.properties if property_.required}
 
 
 def camel_case(name: str) -> str:

@@ -13,8 +13,8 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.lifecycle.connection import AccessArgs
 from soperator_pulumi.lifecycle.resource import PACKAGE, SERVED_BY, ServedBy
 from soperator_pulumi.plugin.cluster_types import CLUSTER
-from soperator_pulumi.plugin.component_types import ComponentType
 from soperator_pulumi.plugin.platform_types import PLATFORM
+from soperator_pulumi.plugin.property_types import ComponentType
 from soperator_pulumi.plugin.spelling import from_other_language, in_other_languages, names_in
 
 _TYPES = {component_type.token: component_type for component_type in (CLUSTER, PLATFORM)}

@@ -1,5 +1,9 @@
-"""Parameters with which Slurm's daemons and commands reach each other."""
+"""Communication of Slurm's daemons and commands: its parameters, and the slurm.conf of pods that are no nodes."""
 
+from collections.abc import Mapping
+
+from soperator_pulumi.render import layout
+from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 PARAMETER, _IPV6 = "CommunicationParameters", "EnableIPv6"
@@ -14,3 +18,24 @@ def uses_ipv6(spec: ClusterSpec) -> bool:
 def communication_lines(spec: ClusterSpec) -> dict[str, str]:
     """Return the parameters of a daemon's or a client's configuration, slurmdbd's too (slurmdbd.conf(5))."""
     return {PARAMETER: _IPV6} if uses_ipv6(spec) else {}
+
+
+def client_slurm_conf(spec: ClusterSpec, more: Mapping[str, str] | None = None) -> str:
+    """Return the file, with which client programs find slurmctld.
+
+    Args:
+        spec: The cluster.
+        more: Further parameters of the client.
+    """
+    settings = {
+        "ClusterName": spec.name,
+        "SlurmctldHost": layout.CONTROLLER_HOST,
+        "SlurmctldPort": str(layout.SLURMCTLD_PORT),
+        "SlurmUser": "slurm",
+        "AuthType": "auth/munge",
+        "CredType": "cred/munge",
+        "SelectType": "select/cons_tres",
+        **communication_lines(spec),
+        **(more or {}),
+    }
+    return lines(HEADER, *(f"{name}={value}" for name, value in settings.items()))

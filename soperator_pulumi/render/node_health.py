@@ -31,7 +31,10 @@ SMI_SECONDS = 40
 
 def health_files(spec: ClusterSpec) -> dict[str, str]:
     """Return the files of the ConfigMap: the settings of each node set, and the user's own program."""
-    settings = {f"{node_set.name}.json": _json(node_settings(spec, node_set)) for node_set in spec.node_sets}
+    settings = {
+        f"{node_set.name}.json": json.dumps(node_settings(spec, node_set), indent=1) + "\n"
+        for node_set in spec.node_sets
+    }
     program = spec.health.program
     return {**settings, **({PROGRAM_FILE: program.script} if program and spec.health.enabled else {})}
 
@@ -138,7 +141,3 @@ def _volumes(spec: ClusterSpec, node_set: NodeSetSpec) -> Iterator[dict[str, Any
         in_memory = submount.memory_gib is not None
         own = submount.scratch_gib is not None or in_memory
         yield {"path": submount.path, "shared": not own, "read_only": submount.read_only, "in_memory": in_memory}
-
-
-def _json(settings: dict[str, Any]) -> str:
-    return json.dumps(settings, indent=1) + "\n"

@@ -1,7 +1,7 @@
 """Files of the REST API: the slurm.conf of slurmrestd, and the configuration of the proxy in front of it."""
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.client_conf import client_slurm_conf
+from soperator_pulumi.render.communication import client_slurm_conf
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.slurmdbd_conf import accounting_lines
 from soperator_pulumi.spec.cluster import ClusterSpec

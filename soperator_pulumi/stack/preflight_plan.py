@@ -109,14 +109,12 @@ def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluste
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
     """Return every object's position: that of its node set in the program, as manifests sort node sets by name."""
     components = {
-        resource.name: number for number, resource in enumerate(deployment.recorded) if _is_component(resource)
+        resource.name: number
+        for number, resource in enumerate(deployment.recorded)
+        if resource.type.endswith(":NodeSet")
     }
     objects = [resource for resource in deployment.recorded if isinstance(resource.inputs.get("metadata"), Mapping)]
     return {_identity(object_.inputs): components.get(object_.parent, -1) for object_ in objects}
-
-
-def _is_component(resource: Recorded) -> bool:
-    return resource.type.endswith(":NodeSet")
 
 
 def _identity(body: Mapping[str, Any]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def program(name: str) -> Tool:
     """Return a program of the package of the same name. Nothing is installed."""
     if found := shutil.which(name):
         return Tool(name, Path(found))
-    root = cache_dir() / "debs" / f"test-{name}-{debs._release()}"
+    root = cache_dir() / "debs" / f"test-{name}-{debs.release()}"
     with locks.held(root.with_name(f".{root.name}.lock"), f"unpacking {name}", wait_seconds=_WAIT_SECONDS):
         if not root.exists():
             building = root.with_name(f".{root.name}.new")

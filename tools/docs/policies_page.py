@@ -14,7 +14,10 @@ _TABLE = re.compile(r"(?s)(<!-- (?P<name>\w+): written by `make docs` -->\n).*?(
 
 def text() -> str:
     """Return the page with its tables updated from the policies."""
-    tables = {"policies": _policies(), "settings": _settings()}
+    tables = {
+        "policies": _policies(),
+        "settings": "| policy | setting | meaning |\n|---|---|---|\n" + "".join(_setting_rows()),
+    }
     return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found['name']]}\n{found[3]}", FILE.read_text())
 
 
@@ -26,10 +29,6 @@ def _policies() -> str:
 def _row(policy: AnyPolicy) -> str:
     found = " | ".join(policy.levels.in_(environment) for environment in Environment)
     return f"| `{policy.name}` | {found} | {policy.violated_by} |\n"
-
-
-def _settings() -> str:
-    return "| policy | setting | meaning |\n|---|---|---|\n" + "".join(_setting_rows())
 
 
 def _setting_rows() -> Iterator[str]:

@@ -6,6 +6,7 @@ unpacks; programs are run with `PATH` and `LD_LIBRARY_PATH` that lead there.
 """
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -175,7 +176,7 @@ def unpacked(packages: tuple[str, ...] = PACKAGES) -> Unpacked:
     """Return the unpacked packages. If the cache has none for this machine, fetch and unpack them first."""
     base = cache_dir() / "debs"
     key = sha256("\n".join([os.uname().machine, *packages]).encode()).hexdigest()[:12]
-    root = base / f"{_release()}-{key}"
+    root = base / f"{release()}-{key}"
     if not _complete(root):
         with locks.held(base / ".lock", "unpacking packages", wait_seconds=_APT_SECONDS):
             if not _complete(root):  # another program may have unpacked them meanwhile
@@ -217,9 +218,10 @@ def _keep_links_inside(root: Path) -> None:
             path.symlink_to(os.path.relpath(inside, path.parent))
 
 
-def _release() -> str:
-    fields = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    return "-".join(fields.get(name, "").strip('"') for name in ("ID", "VERSION_CODENAME"))
+def release() -> str:
+    """Return the machine's distribution and its release, such as `debian-bookworm`."""
+    fields = platform.freedesktop_os_release()
+    return f"{fields['ID']}-{fields.get('VERSION_CODENAME', '')}"
 
 
 def _installed() -> set[str]:

@@ -41,7 +41,7 @@ class KubeNode:
     @property
     def listed(self) -> list[list[Server]]:
         """Servers in the order of their start."""
-        return waves(self.settings, _installed())
+        return waves(self.settings, ProgramFolders(**{server.name: server.installed for server in binaries.SERVERS}))
 
     def up(self, afterwards: Mapping[str, Callable[[], None]] | None = None) -> bool:
         """Start servers that do not run or have changed, wait until all are healthy, and return True if there were any.
@@ -167,10 +167,6 @@ class KubeNode:
     def _load_pause(self) -> None:
         if configs.PAUSE_IMAGE not in self.images():
             self.import_image(archives.pause_image())
-
-
-def _installed() -> ProgramFolders:
-    return ProgramFolders(**{server.name: server.installed for server in binaries.SERVERS})
 
 
 def _base64(path: Path) -> str:

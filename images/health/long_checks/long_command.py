@@ -4,7 +4,6 @@ import json
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from long_checks.check_run import CheckRun
@@ -25,7 +24,8 @@ def run_long(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print("usage: long-check CHECK", file=sys.stderr)
         return 64
-    signal.signal(signal.SIGTERM, _end)  # so that jobs are cancelled and nodes are drained before the pod ends
+    # An exception: jobs are cancelled and nodes are drained before the pod ends.
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(1))
     try:
         settings = parse_long((Path(SETTINGS) / f"{arguments[0]}.json").read_text())
         reports = Reports(settings.folder, settings.check)
@@ -43,7 +43,3 @@ def run_long(arguments: list[str]) -> int:
 
 def _say(event: dict[str, Any]) -> None:
     print(json.dumps(event), flush=True)
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(1)

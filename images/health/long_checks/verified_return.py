@@ -12,13 +12,20 @@ from typing import Any, NamedTuple
 
 from long_checks.long_settings import LongSettings
 from long_checks.measuring import Measured, Measuring
-from long_checks.newcomers import passed_by_newcomer, reason_after, reason_of_failure
 from long_checks.node_choice import idle_nodes, is_reached, may_share_a_job, node_set_of
 from long_checks.slurm_calls import SlurmCallError, SlurmCalls, SlurmNode
-from node_health.state_machine import check_of
+from node_health.state_machine import NodeState, check_of
+from slurm_wire.drain_reasons import NOT_VERIFIED, SILENT
 
 Event = Callable[..., None]
 """Reports an event: its name, and its fields."""
+
+_NEWCOMER = re.compile(rf"{NOT_VERIFIED}(?:, passed (?P<passed>[a-z_ ]+?))?(?:, failed .+?)?{SILENT}")
+"""Drain reason of a new node, which is drained from its registration on, until every single-node check has passed.
+
+The reason lists the passed checks, and nothing else stores them: `health: not verified, passed memory_bandwidth`. A
+failed check is appended, and all others are still due. A later node of the same name starts from the beginning.
+"""
 
 
 class _Held(NamedTuple):
@@ -66,15 +73,12 @@ class Verification:
         """Test the drained nodes that this check may return: single nodes in parallel, pairs one after another."""
         if self._settings.undrain == "never":
             return []
-        reserved = self._reserved()
+        # Node states may show a deleted reservation for a while.
+        reserved = {name for host_list in self._slurm.reservations().values() for name in self._slurm.hosts(host_list)}
         waiting = [node.name for node in self._slurm.nodes() if self._is_ours(node) and node.name not in reserved]
         del waiting[self._settings.nodes_per_run :]
         batches = [waiting] if self._settings.size == 1 else [[name] for name in waiting]
         return [found for batch in batches for found in self._test(batch)]
-
-    def _reserved(self) -> set[str]:
-        """Return the nodes of all reservations. Node states may still show a deleted one for a while."""
-        return {name for host_list in self._slurm.reservations().values() for name in self._slurm.hosts(host_list)}
 
     def _is_ours(self, node: SlurmNode) -> bool:
         words = set(node.state.state.split("+"))
@@ -203,3 +207,23 @@ def fields(measured: Measured, now: float) -> dict[str, Any]:
         "result": measured.text,
         "job": measured.job_id,
     }
+
+
+def passed_by_newcomer(node: NodeState) -> list[str] | None:
+    """Return the checks that a new node has passed; None for other nodes."""
+    found = _NEWCOMER.fullmatch(node.reason) if node.drained else None
+    return (found["passed"] or "").split() if found else None
+
+
+def reason_after(passed: Sequence[str], first: Sequence[str]) -> str:
+    """Return the drain reason of a new node that passed these checks; empty if it passed all."""
+    return "" if {*first} <= {*passed} else _not_verified(passed)
+
+
+def reason_of_failure(passed: Sequence[str], failed: str) -> str:
+    """Return the drain reason of a new node that failed: the check, value and limit."""
+    return f"{_not_verified(passed)}, failed {failed}"
+
+
+def _not_verified(passed: Sequence[str]) -> str:
+    return f"{NOT_VERIFIED}, passed {' '.join(passed)}" if passed else NOT_VERIFIED

@@ -11,7 +11,7 @@ from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress
-from soperator_pulumi.slurm.models import Job, Node, Snapshot
+from soperator_pulumi.slurm.models import Job, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
 
 _LINES = 20
@@ -160,7 +160,7 @@ class _Page:
 
     def _is_idle(self, name: str) -> bool:
         node = self.snapshot.nodes.get(name)
-        return node is not None and _idle(node)
+        return node is not None and "IDLE" in node.state and node.joined and not node.drained and not node.busy_state
 
     def _policy(self, leaving: DrainRequest) -> Iterator[str]:
         policy = leaving.policy
@@ -200,10 +200,6 @@ class _Page:
 
 def _in_short(policy: DrainSpec) -> str:
     return f"{policy.on_timeout} after {span(policy.timeout.total_seconds())}" if policy.wait else "it does not wait"
-
-
-def _idle(node: Node) -> bool:
-    return "IDLE" in node.state and node.joined and not node.drained and not node.busy_state
 
 
 def _afterwards(policy: DrainSpec) -> str:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.render.change_impact import changes, parse_conf
-from soperator_pulumi.render.client_conf import client_slurm_conf
-from soperator_pulumi.render.communication import communication_lines
+from soperator_pulumi.render.communication import client_slurm_conf, communication_lines
 from soperator_pulumi.render.layout import SRUN_PORTS
 from soperator_pulumi.render.slurm_conf import MPI, node_conf, slurm_conf
 from soperator_pulumi.render.slurm_files import slurm_files

@@ -215,7 +215,11 @@ class State:
             + ",\n".join(pending)
             + "\n]}\n"
         )
-        self._written = {id(r): entry for r in self._all() if (entry := self._written.get(id(r)))}
+        self._written = {
+            id(r): entry
+            for r in [*self.resources, *(p.resource for p in self.pending)]
+            if (entry := self._written.get(id(r)))
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self.path.with_suffix(".new")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -224,9 +228,6 @@ class State:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
-
-    def _all(self) -> list[Resource]:
-        return [*self.resources, *(p.resource for p in self.pending)]
 
     def _text(self, resource: Resource) -> str:
         """Return a resource as JSON, made once: resources are immutable."""
