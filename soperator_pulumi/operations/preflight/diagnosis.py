@@ -1,10 +1,14 @@
 """Findings of the checks: the place, the fact, the requirement and the remedy."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from soperator_pulumi.errors import KubernetesError, Problem
+
+_FIRST_SENTENCE = re.compile(r'(?s)((?:"[^"]*"|.)+?)(?:\. (.+)|\.)?')
+"""The first sentence and the rest. A quoted value may have any characters."""
 
 
 class Severity(StrEnum):
@@ -53,8 +57,9 @@ def passed(check: str, place: str, found: str) -> Diagnosis:
 
 def of_problem(check: str, problem: Problem) -> Diagnosis:
     """Return a problem of the spec as a finding: its first sentence is the fact, the rest the remedy."""
-    found, _, cure = problem.text.partition(". ")
-    return Diagnosis(check, Severity.REFUSED, problem.path, found.removesuffix("."), cure=cure)
+    sentences = _FIRST_SENTENCE.fullmatch(problem.text)
+    found, cure = sentences.groups(default="") if sentences else (problem.text, "")
+    return Diagnosis(check, Severity.REFUSED, problem.path, found, cure=cure)
 
 
 def answered(check: str, place: str, look: Callable[[], Iterable[Diagnosis]]) -> Iterator[Diagnosis]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.errors import Problem
 from soperator_pulumi.operations.preflight.admission import changed
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, of_problem
 from soperator_pulumi.operations.preflight.image_pulls import pull_findings
 from soperator_pulumi.operations.preflight.kubernetes_release import release_findings
 from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
@@ -328,3 +329,18 @@ def test_an_injected_container_and_a_dropped_right_are_changes() -> None:
         "containers[slurmd].securityContext.capabilities.add",
         "containers[istio-proxy] (added)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "cure"),
+    [
+        ("The claim is missing. Create it. Or name another.", "The claim is missing", "Create it. Or name another."),
+        ('got "v1. final", needs a number. Remove it.', 'got "v1. final", needs a number', "Remove it."),
+        ('got "v1. final".', 'got "v1. final"', ""),
+    ],
+)
+def test_a_problem_s_first_sentence_is_the_fact_and_a_quoted_value_stays_whole(
+    text: str, found: str, cure: str
+) -> None:
+    diagnosis = of_problem("surroundings", Problem("jail", text))
+    assert (diagnosis.found, diagnosis.cure) == (found, cure)
