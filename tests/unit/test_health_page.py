@@ -1,4 +1,4 @@
-"""The page on health checks: its table, its example, its reason."""
+"""The pages on health checks and their tests: tables, an example, a reason."""
 
 import re
 
@@ -11,19 +11,20 @@ from soperator_pulumi.render.node_health import node_settings
 from soperator_pulumi.spec.health_checks import DEFAULTS, HealthCheck, allowed
 from soperator_pulumi.spec.long_checks import LONG_DEFAULTS
 from tests.strategies import a_spec
-from tools.docs import health_page
+from tools.docs import health_faults, health_page
 
 PAGE = health_page.FILE.read_text()
+TESTS = health_faults.FILE.read_text()
 
 
 def test_the_tables_are_those_of_the_sources() -> None:
-    assert health_page.text() == PAGE, "run `make docs`"
+    assert (health_page.text(), health_faults.text()) == (PAGE, TESTS), "run `make docs`"
     assert re.findall(r"(?m)^\| `(\w+)` \| [A-Z0-9a-z].*\| \d+ min \|", PAGE) == [*DEFAULTS]
-    assert re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| `[^|]+` ?[^|]* \|$", PAGE.split("<!-- faults:")[1]) == [*DEFAULTS]
+    assert re.findall(r"(?m)^\| `(\w+)` \| [^|]+ \| `[^|]+` ?[^|]* \|$", TESTS.split("<!-- faults:")[1]) == [*DEFAULTS]
 
 
 def test_each_scenario_of_soperator_has_a_test() -> None:
-    rows = re.findall(r"(?m)^\| (\d+): .*`test_\w+`.* \|$", PAGE)
+    rows = re.findall(r"(?m)^\| (\d+): .*`test_\w+`.* \|$", TESTS)
     assert [*map(int, rows)] == [2, *range(12, 20), 21]
 
 

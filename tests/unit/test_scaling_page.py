@@ -21,6 +21,8 @@ from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from soperator_pulumi.spec.types.duration import duration_text
+from tests.defined_tests import defined_tests
+from tests.scaling_cases import SHOWN_BY
 from tests.unit.operations.nodes.test_recreation import a_pod, a_renewal
 from tools import paths
 
@@ -186,16 +188,14 @@ def test_every_policy_has_its_line_and_every_default_is_the_one_of_the_spec() ->
 
 
 def test_every_case_is_there_once_in_order() -> None:
-    cases, _ = CASES.split("\n## Tests\n")
-    numbers = re.findall(r"(?m)^\| (G?\d+b?) \|", cases)
+    numbers = re.findall(r"(?m)^\| (G?\d+b?) \|", CASES)
 
     assert numbers == [*map(str, range(1, 13)), "12b", *map(str, range(13, 37)), *(f"G{goal}" for goal in range(1, 13))]
 
 
 def test_every_case_has_a_test_or_says_why_it_can_not_arise() -> None:
-    cases, tests = CASES.split("\n## Tests\n")
-    named = set(re.findall(r"(?m)^\| (\w+) \| `test_", tests))
-    rows = re.findall(r"(?m)^\| (G?\d+b?) \|(.*)\|$", cases)
+    rows = re.findall(r"(?m)^\| (G?\d+b?) \|(.*)\|$", CASES)
 
-    assert [number for number, row in rows if number not in named and "Can't arise" not in row] == []
-    assert named - {number for number, _ in rows} == {"M1", "M2"}
+    assert [number for number, row in rows if number not in SHOWN_BY and "Can't arise" not in row] == []
+    assert SHOWN_BY.keys() - {number for number, _ in rows} == {"M1", "M2"}
+    assert {name for names in SHOWN_BY.values() for name in names} - defined_tests() == set()

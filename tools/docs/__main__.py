@@ -2,6 +2,7 @@
 
 from tools.docs import (
     configuration_page,
+    health_faults,
     health_page,
     hooks_page,
     long_page,
@@ -19,6 +20,7 @@ _WRITTEN = (
     configuration_page,
     stack_schema,
     health_page,
+    health_faults,
     hooks_page,
     long_page,
     monitoring_page,

@@ -1,11 +1,16 @@
-"""Tables of docs/health-checks.md from the tests: recordings, and the faults that tests inject into them."""
+"""Tables of docs/health-check-tests.md from the tests: recordings, and the faults that tests inject into them."""
 
+import re
 import runpy
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools import paths
+
+FILE = paths.ROOT / "docs" / "health-check-tests.md"
+
+_TABLE = re.compile(r"(?s)(<!-- (recordings|faults): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEALTH = paths.ROOT / "images" / "health"
 _SHARED = paths.ROOT / "images" / "wire"
@@ -27,12 +32,19 @@ _OUTPUTS = {
 _HEAD = "| check | healthy outputs | value with a fault (recordings) |\n|---|---|---|\n"
 
 
-def table() -> str:
-    """Return the table with a row per check."""
+def text() -> str:
+    """Return the page with its tables updated from the tests."""
+    tables = {"recordings": _recordings(), "faults": _injected()}
+    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
+
+
+def _injected() -> str:
     before = [*sys.path]
     sys.path[:0] = [str(_HEALTH), str(_SHARED)]
     try:
-        gpus, nodes = (_tests_of(name) for name in ("test_gpu_checks", "test_node_faults"))
+        gpus, nodes = (
+            runpy.run_path(str(_HEALTH / "tests" / f"{name}.py")) for name in ("test_gpu_checks", "test_node_faults")
+        )
     finally:
         sys.path[:] = before
     return _HEAD + "".join(
@@ -40,22 +52,13 @@ def table() -> str:
     )
 
 
-def _tests_of(name: str) -> Mapping[str, Any]:
-    return runpy.run_path(str(_HEALTH / "tests" / f"{name}.py"))
-
-
-def recordings() -> str:
-    """Return the table of recordings with a row per machine."""
+def _recordings() -> str:
+    machines = runpy.run_path(str(_HEALTH / "health_testing" / "smi_outputs.py"))["RECORDINGS"]
     rows = "".join(
         f"| `{name}` | {machine.product} | {machine.gpus} | {machine.driver} | {machine.source} |\n"
-        for name, machine in _machines().items()
+        for name, machine in machines.items()
     )
     return f"| recording | model | GPUs | driver | rewritten from |\n|---|---|---|---|---|\n{rows}"
-
-
-def _machines() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = runpy.run_path(str(_HEALTH / "health_testing" / "smi_outputs.py"))["RECORDINGS"]
-    return found
 
 
 def _healthy(gpus: Mapping[str, Any], name: str) -> str:
@@ -74,13 +77,13 @@ def _healthy(gpus: Mapping[str, Any], name: str) -> str:
 
 def _faults(gpus: Mapping[str, Any], nodes: Mapping[str, Any], name: str) -> str:
     """Return the values with which a check fails, or the name of its test."""
-    found = [f"`{_shown(value)}` ({len(of)})" for of, _, check, value in gpus["FAULTS"] if check == name]
+    found = [
+        f"`{value.format(gpu='GPU 3', margin='-6', generation='5')}` ({len(of)})"
+        for of, _, check, value in gpus["FAULTS"]
+        if check == name
+    ]
     if name in gpus["ELSEWHERE"]:
         found.append(f"`{gpus['ELSEWHERE'][name]}`")
     if name in nodes["FAULTS"]:
         found.append(f"`{nodes['FAULTS'][name][1].format(root='')}`")
     return "; ".join(found)
-
-
-def _shown(value: str) -> str:
-    return value.format(gpu="GPU 3", margin="-6", generation="5")

@@ -1,15 +1,15 @@
-"""Tables of docs/health-checks.md: quick checks with defaults, GPU errors, recordings and injected faults."""
+"""Tables of docs/health-checks.md: quick checks with their defaults, and GPU errors."""
 
 import re
 
 from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, CheckDefaults, HealthCheck, NodeUse
 from soperator_pulumi.spec.validation.descriptions import member_descriptions
 from tools import paths
-from tools.docs import health_faults, xid_table
+from tools.docs import xid_table
 
 FILE = paths.ROOT / "docs" / "health-checks.md"
 
-_TABLE = re.compile(r"(?s)(<!-- (checks|recordings|faults|errors): written by `make docs` -->\n).*?(<!-- end -->)")
+_TABLE = re.compile(r"(?s)(<!-- (checks|errors): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEAD = "| check | reads, **limit** | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
 
@@ -18,12 +18,7 @@ def text() -> str:
     """Return the page with its tables updated from the sources."""
     subjects = member_descriptions(HealthCheck)
     checks = _HEAD + "".join(_row(name, subjects[name.name], default) for name, default in DEFAULTS.items())
-    tables = {
-        "checks": checks,
-        "recordings": health_faults.recordings(),
-        "faults": health_faults.table(),
-        "errors": xid_table.table(),
-    }
+    tables = {"checks": checks, "errors": xid_table.table()}
     return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
 
 
