@@ -56,11 +56,6 @@ def test_the_versions_of_the_rest_api_are_those_of_both_pages(version: str) -> N
     assert re.search(rf"\| data formats of slurmrestd \|(.*\|)? {', '.join(found)} \|", PAGE)
 
 
-def test_the_upgrade_names_the_versions_of_the_rest_api_that_end() -> None:
-    ended = [f"`{text}`" for text in API_VERSIONS["24.11"] if text not in API_VERSIONS["26.05"]]
-    assert f"slurmrestd 26.05 refuses {' and '.join(ended)}" in PAGE
-
-
 def test_there_are_images_for_every_version() -> None:
     assert tuple(images.SUITES) == VERSIONS
 
@@ -78,8 +73,6 @@ def test_the_images_of_a_version_are_printed_by_the_command_behind_make() -> Non
     ]
     printed = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
     assert yaml.safe_load(printed)["images"] == images.references("registry.example.org/hpc", slurm="26.05")
-    assert "$(if $(SLURM_SOURCE),--source '$(SLURM_SOURCE)')" in (paths.ROOT / "Makefile").read_text()
-    assert "$(if $(SLURM),--slurm $(SLURM))" in (paths.ROOT / "Makefile").read_text()
 
 
 def test_the_images_of_a_source_archive_are_printed_by_the_command_behind_make(

@@ -106,10 +106,3 @@ def test_a_value_of_another_stack_is_refused_with_the_stack_s_name(
 def test_a_stack_without_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'other' has no configuration.* Next: name one of prod, or create the file\."):
         render.render(project(tmp_path), "other")
-
-
-def test_the_make_command_passes_stack_and_folder() -> None:
-    makefile = (paths.ROOT / "Makefile").read_text()
-
-    assert "tools.render --stack $(STACK) $(if $(DIR),--folder $(DIR))" in makefile
-    assert "manifests/" in (paths.ROOT / ".gitignore").read_text().split()
