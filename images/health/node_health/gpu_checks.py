@@ -1,6 +1,6 @@
 """Checks of GPUs, from one answer of nvidia-smi, and of their links."""
 
-from node_health import best_seen
+from node_health import earlier_rounds
 from node_health.gpu_models import has_fabric, is_of_type
 from node_health.readings import Readings
 from node_health.results import CheckResult, at_least, at_most, none_of, plain
@@ -114,7 +114,7 @@ def width(_limit: float, readings: Readings) -> CheckResult | None:
     now = {gpu.name: gpu.width or 0.0 for gpu in working}
     if not now:
         return None
-    usual = best_seen.of_most(now, {gpu.name: gpu.product for gpu in working})
+    usual = earlier_rounds.of_most(now, {gpu.name: gpu.product for gpu in working})
     narrow = [
         f"{plain(now[gpu.name])} of {plain(best)} lanes on {gpu.name}"
         for gpu in working
@@ -177,7 +177,7 @@ def links(limit: float, readings: Readings) -> CheckResult | None:
         return None  # `no_fabric`
     if len(boards) < _WHOLE_BOARD and len({*boards.values()}) == 1:
         limit = 0  # a part of a board: its links to the other GPUs, as of V100 without a switch, end nowhere
-    usual = best_seen.of_most(boards, {})
+    usual = earlier_rounds.of_most(boards, {})
     wanted = {gpu: max(lost.get(gpu, 0), usual.get(gpu, 0)) for gpu in counted}
     wanted |= {gpu: max(boards.values()) for gpu, count in boards.items() if not count}
     fewer = [f"{plain(counted[gpu])} of {plain(best)} on {gpu}" for gpu, best in wanted.items() if counted[gpu] < best]

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from node_health import node_record
 from node_health.all_checks import CHECKS
 from node_health.check_settings import CheckSettings, NodeSettings
+from node_health.earlier_rounds import ports_before
 from node_health.kernel_files import boot, read, uptime_seconds
 from node_health.kernel_log import HOUR_SECONDS, XID, KernelLog
 from node_health.readers import Readers
 from node_health.readings import Readings
-from node_health.reasons_of_ports import ports_before
 from node_health.results import CheckResult
 from node_health.smi import Gpu
 from node_health.state_machine import (

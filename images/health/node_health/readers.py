@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from node_health import best_seen, file_systems, kernel_files, kernel_log, smi
+from node_health import earlier_rounds, file_systems, kernel_files, kernel_log, smi
 from node_health.bounded import BoundedCall, BoundedProgram, BoundedWork, ProgramEnd, is_there
 from node_health.check_settings import NodeSettings, PodVolume
-from node_health.counters import increases
 from node_health.readings import Port, Readings, VolumeUse
 
 SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
@@ -130,10 +129,10 @@ class Readers:
         if readings.gpus is None:
             return
         replays = {gpu.name: gpu.replays for gpu in readings.gpus if gpu.replays is not None}
-        readings.replays = increases(self._snapshots("replays"), self._now, replays)
+        readings.replays = earlier_rounds.increases(self._snapshots("replays"), self._now, replays)
         # By their slots: the index of a GPU changes when one before it is lost.
         widths = {gpu.address: gpu.width for gpu in readings.gpus if gpu.width is not None}
-        best = best_seen.keep(self._memory.setdefault("widths", {}), widths)
+        best = earlier_rounds.keep(self._memory.setdefault("widths", {}), widths)
         readings.best_widths = {gpu.name: best.get(gpu.address, 0) for gpu in readings.gpus}
 
     def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
@@ -164,10 +163,10 @@ class Readers:
         if links is not None and links.status == 0:
             readings.links, readings.bridges = smi.parse_links(links.output), smi.parse_bridges(links.output)
             active = {gpu: float(sum(state.values())) for gpu, state in {**readings.links, **readings.bridges}.items()}
-            readings.best_links = best_seen.keep(self._memory.setdefault("links", {}), active)
+            readings.best_links = earlier_rounds.keep(self._memory.setdefault("links", {}), active)
         if errors is not None and errors.status == 0:
             counted = smi.parse_link_errors(errors.output)
-            readings.link_errors = increases(self._snapshots("links"), self._now, counted)
+            readings.link_errors = earlier_rounds.increases(self._snapshots("links"), self._now, counted)
 
     def _read_peers(self, readings: Readings) -> None:
         outcome = self._finish("peers")
@@ -250,7 +249,7 @@ class Readers:
             f"{name} {counter}": value for name, port in found.items() for counter, value in port.counters.items()
         }
         readings.ports, readings.lost_ports, readings.slow_ports = found, lost, slow
-        readings.port_errors = increases(self._snapshots("ports"), self._now, counters)
+        readings.port_errors = earlier_rounds.increases(self._snapshots("ports"), self._now, counters)
 
     def _read_machine(self, readings: Readings) -> None:
         readings.available_mib = kernel_files.available_mib(self._root)
@@ -258,7 +257,7 @@ class Readers:
         readings.process_ids, readings.users_process_ids = kernel_files.process_ids(self._root, limit)
         readings.memory_errors = kernel_files.memory_errors("ue_count", self._root)
         corrected = kernel_files.memory_errors("ce_count", self._root)
-        readings.corrected_memory_errors = increases(self._snapshots("memory"), self._now, corrected)
+        readings.corrected_memory_errors = earlier_rounds.increases(self._snapshots("memory"), self._now, corrected)
 
     def _read_kernel(self, readings: Readings) -> None:
         log = kernel_log.KernelLog(self._memory.setdefault("kernel", {}), kernel_files.boot(self._root))

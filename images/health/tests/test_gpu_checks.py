@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from health_testing.smi_outputs import RECORDINGS, link_errors, link_errors_of_blackwell, links, peers, query
-from node_health import best_seen, smi
+from node_health import earlier_rounds, smi
 from node_health.all_checks import CHECKS
 from node_health.check_settings import NodeSettings
 from node_health.readings import Readings
@@ -207,8 +207,8 @@ def test_a_gpu_that_has_lost_lanes_since_a_round_before_fails_with_both_numbers(
 def test_the_best_of_rounds_before_is_kept() -> None:
     best: dict[str, float] = {}
 
-    assert best_seen.keep(best, {"GPU 0": 8}) == {"GPU 0": 0}
-    assert best_seen.keep(best, {"GPU 0": 4}) == {"GPU 0": 8}
+    assert earlier_rounds.keep(best, {"GPU 0": 8}) == {"GPU 0": 0}
+    assert earlier_rounds.keep(best, {"GPU 0": 4}) == {"GPU 0": 8}
     assert best == {"GPU 0": 8}
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from health_testing.made_rounds import MINUTE, Node, adapter
 from health_testing.smi_outputs import query
+from node_health.earlier_rounds import ports_before
 from node_health.node_record import NoAnswerError, parse_node
-from node_health.reasons_of_ports import ports_before
 from node_health.state_machine import NodeState
 
 
