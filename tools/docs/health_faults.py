@@ -1,16 +1,14 @@
 """Tables of docs/health-check-tests.md from the tests: recordings, and the faults that tests inject into them."""
 
-import re
 import runpy
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tools import paths
+from tools.docs.page_tables import table, with_tables
 
 FILE = paths.ROOT / "docs" / "health-check-tests.md"
-
-_TABLE = re.compile(r"(?s)(<!-- (recordings|faults): written by `make docs` -->\n).*?(<!-- end -->)")
 
 _HEALTH = paths.ROOT / "images" / "health"
 _SHARED = paths.ROOT / "images" / "wire"
@@ -29,13 +27,10 @@ _OUTPUTS = {
 }
 """Outputs by the source of a check."""
 
-_HEAD = "| check | healthy outputs | value with a fault (recordings) |\n|---|---|---|\n"
-
 
 def text() -> str:
     """Return the page with its tables updated from the tests."""
-    tables = {"recordings": _recordings(), "faults": _injected()}
-    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
+    return with_tables(FILE, {"recordings": _recordings(), "faults": _injected()})
 
 
 def _injected() -> str:
@@ -47,18 +42,17 @@ def _injected() -> str:
         )
     finally:
         sys.path[:] = before
-    return _HEAD + "".join(
-        f"| `{name}` | {_healthy(gpus, name)} | {_faults(gpus, nodes, name)} |\n" for name in gpus["CHECKS"]
-    )
+    rows = ((f"`{name}`", _healthy(gpus, name), _faults(gpus, nodes, name)) for name in gpus["CHECKS"])
+    return table(("check", "healthy outputs", "value with a fault (recordings)"), rows)
 
 
 def _recordings() -> str:
     machines = runpy.run_path(str(_HEALTH / "health_testing" / "smi_outputs.py"))["RECORDINGS"]
-    rows = "".join(
-        f"| `{name}` | {machine.product} | {machine.gpus} | {machine.driver} | {machine.source} |\n"
+    rows = (
+        (f"`{name}`", machine.product, str(machine.gpus), machine.driver, machine.source)
         for name, machine in machines.items()
     )
-    return f"| recording | model | GPUs | driver | rewritten from |\n|---|---|---|---|---|\n{rows}"
+    return table(("recording", "model", "GPUs", "driver", "rewritten from"), rows)
 
 
 def _healthy(gpus: Mapping[str, Any], name: str) -> str:

@@ -1,30 +1,26 @@
 """Tables of docs/health-checks.md: quick checks with their defaults, and GPU errors."""
 
-import re
-
 from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, CheckDefaults, HealthCheck, NodeUse
 from soperator_pulumi.spec.validation.descriptions import member_descriptions
 from tools import paths
 from tools.docs import xid_table
+from tools.docs.page_tables import table, with_tables
 
 FILE = paths.ROOT / "docs" / "health-checks.md"
 
-_TABLE = re.compile(r"(?s)(<!-- (checks|errors): written by `make docs` -->\n).*?(<!-- end -->)")
-
-_HEAD = "| check | reads, **limit** | on | rounds | every | then | back | source |\n|---|---|---|---|---|---|---|---|\n"
+_HEADS = ("check", "reads, **limit**", "on", "rounds", "every", "then", "back", "source")
 
 
 def text() -> str:
     """Return the page with its tables updated from the sources."""
     subjects = member_descriptions(HealthCheck)
-    checks = _HEAD + "".join(_row(name, subjects[name.name], default) for name, default in DEFAULTS.items())
-    tables = {"checks": checks, "errors": xid_table.table()}
-    return _TABLE.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n{found[3]}", FILE.read_text())
+    checks = (_row(name, subjects[name.name], default) for name, default in DEFAULTS.items())
+    return with_tables(FILE, {"checks": table(_HEADS, checks), "errors": xid_table.error_table()})
 
 
-def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> str:
+def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> list[str]:
     only = "" if check.uses == tuple(NodeUse) else f", {' and '.join(check.uses)}"
-    cells = [
+    return [
         f"`{name}`",
         f"{subject} {_limit(check)}".strip(),
         f"{check.needs}{only}",
@@ -34,7 +30,6 @@ def _row(name: HealthCheck, subject: str, check: CheckDefaults) -> str:
         "" if check.action == "log" else f"`{check.undrain}` after {check.passes}",
         check.source,
     ]
-    return f"| {' | '.join(cells)} |\n"
 
 
 def _limit(check: CheckDefaults) -> str:

@@ -11,6 +11,7 @@ from soperator_pulumi.monitoring.other_exporters import OTHER_EXPORTERS
 from soperator_pulumi.monitoring.recordings import RECORDINGS
 from soperator_pulumi.spec.types.duration import duration_text
 from tools import paths
+from tools.docs.page_tables import table, with_tables
 
 FILE = paths.ROOT / "docs" / "monitoring.md"
 _METRIC_TABLE = paths.ROOT / "images" / "exporter" / "slurm_exporter" / "metric_table.py"
@@ -25,12 +26,7 @@ class MetricOfTable(Protocol):
 
 def text() -> str:
     """Return the page with its tables updated from the sources."""
-    page = FILE.read_text()
-    for name, table in _tables().items():
-        head, mark, rest = page.partition(f"<!-- {name}: written by `make docs` -->\n")
-        _, end, tail = rest.partition("<!-- end -->")
-        page = f"{head}{mark}\n{table}\n{end}{tail}"
-    return page
+    return with_tables(FILE, _tables())
 
 
 def _tables() -> Mapping[str, str]:
@@ -72,8 +68,7 @@ def _metrics() -> Mapping[str, MetricOfTable]:
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    head = f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"
-    return head + "".join(f"| {' | '.join(_cell(cell) for cell in cells)} |\n" for cells in rows)
+    return table(heads, ([*map(_cell, cells)] for cells in rows))
 
 
 def _cell(text_of_alert: str) -> str:

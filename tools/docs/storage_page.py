@@ -1,29 +1,27 @@
 """Table of docs/storage.md with the shared storage systems, generated from the sources."""
 
-import re
 from collections.abc import Iterator
 
 from soperator_pulumi.spec.platform.storage_systems import SYSTEMS, StorageFacts, StorageSystem
 from tools import paths
+from tools.docs.page_tables import table, with_tables
 
 FILE = paths.ROOT / "docs" / "storage.md"
 
-_TABLE = re.compile(r"(?s)(<!-- systems: written by `make docs` -->\n).*?(<!-- end -->)")
-
-_HEAD = (
-    "| `system` | driver | a jail on it | class: parameters | volume: attributes | options of the mount | notice |\n"
+_HEADS = (
+    *("`system`", "driver", "a jail on it", "class: parameters", "volume: attributes", "options of the mount"),
+    "notice",
 )
 
 
 def text() -> str:
     """Return the page with its table updated from the systems."""
-    table = _HEAD + "|---|---|---|---|---|---|---|\n" + "".join(_row(*system) for system in SYSTEMS.items())
-    return _TABLE.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", FILE.read_text())
+    return with_tables(FILE, {"systems": table(_HEADS, (_row(*system) for system in SYSTEMS.items()))})
 
 
-def _row(system: StorageSystem, facts: StorageFacts) -> str:
+def _row(system: StorageSystem, facts: StorageFacts) -> list[str]:
     options = [*facts.mount_options, *(f"never {name}" for name in facts.refused_options if name != "*")]
-    cells = [
+    return [
         f"`{system}`: {facts.title}",
         f"`{facts.driver}`" if facts.driver else "`driver`",
         facts.verdict,
@@ -32,7 +30,6 @@ def _row(system: StorageSystem, facts: StorageFacts) -> str:
         "none: the machines mount it" if "*" in facts.refused_options else ", ".join(options) or "none",
         " ".join(facts.warnings),
     ]
-    return f"| {' | '.join(cells)} |\n"
 
 
 def _parameters(facts: StorageFacts) -> Iterator[str]:

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from tools import paths
+from tools.docs.page_tables import table
 
 FILE = paths.ROOT / "soperator_pulumi" / "monitoring" / "alerts" / "xid_codes.py"
 
@@ -18,8 +19,6 @@ DRAINING_XIDS = (
 """Errors after which a GPU needs a reset, a reboot or a replacement, whatever the rest of their lines."""
 '''
 
-_HEAD = "| Xid | meaning | cause | action |\n|---|---|---|---|\n"
-
 
 def text() -> str:
     """Return the module with the alert's numbers, updated from the table."""
@@ -27,17 +26,18 @@ def text() -> str:
     return _MODULE.format(codes="".join(f"    {code},\n" for code in codes))
 
 
-def table() -> str:
+def error_table() -> str:
     """Return the table of the page: errors that need an action, by action, and a row for the others."""
     errors = _errors()
     rows = [
-        f"| {number} | {error.meaning} | {error.cause} | {error.action} |\n"
+        (str(number), error.meaning, error.cause, error.action)
         for number, error in errors.items()
         if error.action != "none" and error.meaning != "unused"
     ]
     quiet = [number for number, error in errors.items() if error.action == "none"]
-    rows.append(f"| {_ranges(quiet)} | of programs, or without an effect | program | none |\n")
-    return _HEAD + "".join(rows) + "| any other | unused by the catalog | any | finding |\n"
+    quiet_row = (_ranges(quiet), "of programs, or without an effect", "program", "none")
+    other = ("any other", "unused by the catalog", "any", "finding")
+    return table(("Xid", "meaning", "cause", "action"), [*rows, quiet_row, other])
 
 
 def _errors() -> Mapping[int, Any]:
