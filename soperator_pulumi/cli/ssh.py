@@ -14,6 +14,7 @@ from soperator_pulumi.cli.pulumi_runs import become
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.spec.login import object_name
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Login:
     over the authenticated connection to the Kubernetes API."""
     identity: Path | None = None
     """File of the user's private key. Default: OpenSSH's own choice."""
+    pool: str | None = None
+    """Name in `login.pools`. Default: the login nodes outside the pools."""
 
 
 def write_config(file: Path, access: Access, *logins: Login) -> None:
@@ -50,7 +53,7 @@ def _host(login: Login, access: Access, known_hosts: Path) -> str:
         *([f"IdentityFile {login.identity}", "IdentitiesOnly yes"] if login.identity else []),
         f"UserKnownHostsFile {known_hosts}",
         f"StrictHostKeyChecking {'yes' if login.host_key else 'accept-new'}",
-        f"ProxyCommand {_proxy_command(access, login.namespace)}",
+        f"ProxyCommand {_proxy_command(access, login)}",
     ]
     return "\n    ".join(lines) + "\n"
 
@@ -59,8 +62,10 @@ def _alias(login: Login) -> str:
     return f"login.{login.namespace}"
 
 
-def _proxy_command(access: Access, namespace: str) -> str:
-    words = [sys.executable, "-P", "-m", "soperator_pulumi.cli.ssh_proxy", "--namespace", namespace]
+def _proxy_command(access: Access, login: Login) -> str:
+    words = [sys.executable, "-P", "-m", "soperator_pulumi.cli.ssh_proxy", "--namespace", login.namespace]
+    if login.pool:
+        words += ["--login", object_name(login.pool)]
     if access.kubeconfig:
         words += ["--kubeconfig", str(Path(access.kubeconfig).expanduser().absolute())]
     if access.context:
@@ -69,10 +74,10 @@ def _proxy_command(access: Access, namespace: str) -> str:
     return shlex.join(words).replace("%", "%%")
 
 
-def config_file(server: str, namespace: str) -> Path:
-    """Return the path of a cluster's configuration, in a separate folder for every Kubernetes cluster."""
+def config_file(server: str, name: str) -> Path:
+    """Return the path of a configuration, in a separate folder for every Kubernetes cluster."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return base / "soperator-pulumi" / "ssh" / hashlib.sha256(server.encode()).hexdigest()[:12] / namespace
+    return base / "soperator-pulumi" / "ssh" / hashlib.sha256(server.encode()).hexdigest()[:12] / name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_cluster(parser)
     parser.add_argument("--user", "-l", help="user of the cluster (default: the name of this machine's)")
     parser.add_argument("--identity", "-i", metavar="FILE", type=Path, help="private key (default: OpenSSH's choice)")
+    parser.add_argument("--pool", metavar="NAME", help="login pool (default: the login nodes outside the pools)")
     parser.add_argument(
         "--host-key",
         metavar="LINE",
@@ -94,9 +100,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Replace this process with OpenSSH's client, which then owns the terminal, signals and exit status."""
     access = access_in(given)
-    file = config_file(client_settings(access).host, given.namespace)
+    name = f"{given.namespace}.{given.pool}" if given.pool else given.namespace
+    file = config_file(client_settings(access).host, name)
     identity = given.identity.expanduser().absolute() if given.identity else None
-    write_config(file, access, Login(given.namespace, given.namespace, given.user, given.host_key, identity))
+    login = Login(given.namespace, given.namespace, given.user, given.host_key, identity, given.pool)
+    write_config(file, access, login)
     if given.print_config:
         sys.stdout.write(f"{file}\n")
         return 0

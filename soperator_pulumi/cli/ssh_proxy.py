@@ -32,12 +32,15 @@ def main() -> int:
         cluster = client_settings(Access(options.kubeconfig, options.context))
     except KubernetesError as error:
         sys.exit(str(error))
-    if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace):
+    if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace, options.login):
         return 0
-    sys.exit(f"no login pod in namespace {options.namespace} is ready. Look at them: kubectl get pods, then rerun")
+    sys.exit(
+        f"no pod of {options.login} in namespace {options.namespace} is ready. Look at the pods: "
+        f"kubectl --namespace {options.namespace} get pods, then run again"
+    )
 
 
-def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str) -> bool:
+def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: str, login: str = "login") -> bool:
     """Forward between a file descriptor or file and sshd until either side ends. Return False if there is no sshd.
 
     Args:
@@ -45,9 +48,10 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
         sink: Output of sshd.
         cluster: Address and credentials of the API server.
         namespace: The namespace of the Slurm cluster.
+        login: Component label of the login pods. Default: those outside the pools.
     """
     pods = f"{cluster.host}/api/v1/namespaces/{namespace}/pods"
-    pod = _ready_login_pod(cluster, pods)
+    pod = _ready_login_pod(cluster, pods, login)
     if pod is None:
         return False
     # The client's CoreV1Api, for which this is written there, takes half a second to import.
@@ -67,13 +71,14 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--kubeconfig")
     parser.add_argument("--context")
     parser.add_argument("--namespace", required=True)
+    parser.add_argument("--login", default="login")
     return parser.parse_args()
 
 
-def _ready_login_pod(cluster: client.Configuration, pods: str) -> str | None:
+def _ready_login_pod(cluster: client.Configuration, pods: str, login: str) -> str | None:
     response = client.ApiClient(cluster).rest_client.pool_manager.request(
         "GET",
-        f"{pods}?labelSelector=app.kubernetes.io/component=login",
+        f"{pods}?labelSelector=app.kubernetes.io/component={login}",
         headers=_credentials(cluster),
         timeout=API_TIMEOUT_SECONDS,
     )

@@ -44,7 +44,7 @@ def create_users(name: str, scope: Scope, spec: ClusterSpec) -> ConfigFiles:
     knows_users = [
         # Their sidecar merges the spec's users with those added inside the jail.
         Reader(component="controller", container="slurmctld", sums=MERGED_SUMS),
-        Reader(component="login", container="sshd", sums=MERGED_SUMS),
+        *(Reader(component=name, container="sshd", sums=MERGED_SUMS) for name in spec.login.by_name),
         # A job carries its user's identity. On workers, of which there may be thousands, the files only show names.
         Reader(component="worker", container="slurmd", verified=False),
     ]
@@ -54,17 +54,16 @@ def create_users(name: str, scope: Scope, spec: ClusterSpec) -> ConfigFiles:
 def create_config_maps(name: str, scope: Scope, spec: ClusterSpec, users: ConfigFiles) -> ConfigMaps:
     """Create the ConfigMaps other than that of the users."""
     slurmctld = Reader(component="controller", container="slurmctld")
-    sshd_keys = Reader(component="login", container="sshd")
-    sshd = Reader(component="login", container="sshd")
+    sshd = [Reader(component=name, container="sshd") for name in spec.login.by_name]
     # A node reads them each round: until it has the new ones, it checks by the old.
     of_workers = {**health_files(spec), **hook_files(spec), **container_files(spec)}
     checks = Reader(component="worker", container="slurmd", verified=False)
     return ConfigMaps(
         slurm=_config_files(name, scope, SLURM_CONFIG_MAP, slurm_files(spec), slurmctld, after_sync=AfterSync.SLURM),
         users=users,
-        ssh_keys=_config_files(name, scope, "ssh-keys", authorized_keys(spec), sshd_keys),
+        ssh_keys=_config_files(name, scope, "ssh-keys", authorized_keys(spec), *sshd),
         sshd=_config_files(
-            name, scope, "sshd-config", {"sshd_config": sshd_config(spec)}, sshd, after_sync=AfterSync.SSHD
+            name, scope, "sshd-config", {"sshd_config": sshd_config(spec)}, *sshd, after_sync=AfterSync.SSHD
         ),
         health=_config_files(name, scope, HEALTH_CONFIG_MAP, of_workers, checks),
     )

@@ -1,4 +1,4 @@
-"""Login nodes: sshd behind one Service, with the same host key on all nodes.
+"""Login nodes: sshd behind one Service, or one for every pool, with the same host key on all nodes.
 
 Sessions live in the jail. `jail-login` makes their view of the active tree, and gives up its rights to mount before it
 starts sshd: neither sshd nor a session can ever mount.
@@ -46,7 +46,7 @@ from soperator_pulumi.cluster.slurm_releases import version_mark
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.jail import login_arguments
-from soperator_pulumi.spec.login import SHORTEST_STOP_SECONDS, LoginSpec, ServiceType
+from soperator_pulumi.spec.login import SHORTEST_STOP_SECONDS, LoginPods, ServiceType, object_name
 from soperator_pulumi.spec.submount import SubmountRole
 
 CAPABILITIES = ("SYS_CHROOT", "SETUID", "SETGID", "CHOWN", "AUDIT_WRITE")
@@ -62,7 +62,7 @@ _PUBLIC_PORT = 22
 
 
 class LoginNodes(pulumi.ComponentResource):
-    """sshd in `login-<ordinal>` pods, from which users submit jobs."""
+    """sshd in `login-<ordinal>` pods, or `login-<pool>-<ordinal>`, from which users submit jobs."""
 
     endpoint: pulumi.Output[str]
     """`host:port` for ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
@@ -75,13 +75,13 @@ class LoginNodes(pulumi.ComponentResource):
     """`SHA256:...`, as ssh shows it at the first login."""
 
     stateful_set: StatefulSet
-    """The StatefulSet `login`."""
+    """The StatefulSet `login`, or `login-<pool>`."""
 
     ready: PodsReady
     """Waits until sshd answers in all pods, and reports the reason if it does not."""
 
     service: Service
-    """The Service `login`."""
+    """The Service of the same name."""
 
     def __init__(
         self,
@@ -89,17 +89,19 @@ class LoginNodes(pulumi.ComponentResource):
         *,
         scope: Scope,
         parts: Parts,
+        pool: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("soperator-pulumi:index:LoginNodes", name, {}, opts)
-        own, login, keys = scope.within(self), parts.spec.login, parts.keys
-        accounts = create_service_account(name, own, "login", login)
+        own, keys, component = scope.within(self), parts.keys, object_name(pool)
+        login = parts.spec.login.by_name[component]
+        accounts = create_service_account(name, own, component, login)
         self.stateful_set, self.ready = create_daemon(
             name,
             own,
             parts.spec,
-            "login",
-            pod_template(own, parts, _role(own, parts)),
+            component,
+            pod_template(own, parts, _role(own, parts, component)),
             replicas=login.replicas,
             parallel=True,
             annotations=version_mark(parts.spec),
@@ -107,8 +109,8 @@ class LoginNodes(pulumi.ComponentResource):
         )
         if login.replicas > 1:
             # Drains of several machines leave some login nodes to log in to.
-            create_disruption_budget(name, own, "login", max_unavailable=1)
-        self.service = _service(name, own, login)
+            create_disruption_budget(name, own, component, max_unavailable=1)
+        self.service = _service(name, own, component, login)
         self.endpoint = _endpoint(self.service)
         self.host_public_key = keys.ssh_host_public_key
         self.host_key_fingerprint = keys.ssh_host_fingerprint
@@ -121,10 +123,10 @@ class LoginNodes(pulumi.ComponentResource):
         )
 
 
-def _role(scope: Scope, parts: Parts) -> Role:
-    spec = parts.spec
+def _role(scope: Scope, parts: Parts, component: str) -> Role:
+    spec, login = parts.spec, parts.spec.login.by_name[component]
     views = mounts.memory("jail-views", layout.JAIL_VIEWS, "1Mi")
-    places = [*with_submounts(_mounts(parts), spec, SubmountRole.LOGIN), views]
+    places = [*with_submounts(_mounts(parts, login), spec, SubmountRole.LOGIN), views]
     open_directories = [place for place in places if place.needs_mode]
     users, users_mounts = users_sidecar(spec, parts.jail.name)
     daemon = ContainerArgs(
@@ -133,20 +135,20 @@ def _role(scope: Scope, parts: Parts) -> Role:
         image_pull_policy=spec.images.pull_policy,
         command=[
             # sshd and all sessions inherit the limit, which counts no processes of root.
-            *(*INIT, "/usr/bin/prlimit", f"--nproc={spec.login.max_processes}", "--"),
+            *(*INIT, "/usr/bin/prlimit", f"--nproc={login.max_processes}", "--"),
             *(layout.JAIL_LOGIN, *login_arguments(spec)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
+            # An argument, as all pools share the file. sshd keeps its arguments when it reads the file again.
+            *(["-o", f"AllowGroups={' '.join(login.groups)}"] if login.groups else []),
         ],
         lifecycle=LifecycleArgs(
             pre_stop=LifecycleHandlerArgs(
-                exec_=ExecActionArgs(
-                    command=["/usr/bin/python3", "-I", layout.LOGIN_FAREWELL, str(spec.login.stop_seconds)]
-                )
+                exec_=ExecActionArgs(command=["/usr/bin/python3", "-I", layout.LOGIN_FAREWELL, str(login.stop_seconds)])
             )
         ),
         ports=[ContainerPortArgs(name="ssh", container_port=layout.SSH_PORT)],
         security_context=hardened(capabilities=[*CAPABILITIES, *JAIL_CAPABILITIES], app_armor=mounting_profile(spec)),
-        resources=requirements(spec.login.pod_resources),
+        resources=requirements(login.pod_resources),
         startup_probe=connects(layout.SSH_PORT, period=1, failures=120),
         readiness_probe=connects(layout.SSH_PORT, period=10, failures=3),
         # A restart of the container ends all sessions. A sshd that hangs is not waited for.
@@ -155,10 +157,10 @@ def _role(scope: Scope, parts: Parts) -> Role:
         volume_mounts=[place.in_container() for place in places],
     )
     return Role(
-        component="login",
+        component=component,
         daemon=daemon,
         mounts=[*places, *users_mounts],
-        scheduling=spec.login,
+        scheduling=login,
         prepare=prepare(
             # sshd refuses a root directory that others could change, or one in such a directory.
             spec,
@@ -167,13 +169,13 @@ def _role(scope: Scope, parts: Parts) -> Role:
             [*open_directories, views],
         ),
         sidecars=[users],
-        grace_seconds=spec.login.stop_seconds,
-        affinity=_apart(scope),
-        service_account=account_name(spec.login, "login"),
+        grace_seconds=login.stop_seconds,
+        affinity=_apart(scope, component),
+        service_account=account_name(login, component),
     )
 
 
-def _mounts(parts: Parts) -> list[Mount]:
+def _mounts(parts: Parts, login: LoginPods) -> list[Mount]:
     return [
         munge_socket(),
         merged_users(),
@@ -182,7 +184,7 @@ def _mounts(parts: Parts) -> list[Mount]:
         mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
-        *temporary_directories(login_memory_mib(parts.spec.login.pod_resources), shared_memory=False),
+        *temporary_directories(login_memory_mib(login.pod_resources), shared_memory=False),
     ]
 
 
@@ -191,10 +193,10 @@ def _split(path: str) -> tuple[str, str]:
     return directory, file_name
 
 
-def _apart(scope: Scope) -> AffinityArgs:
+def _apart(scope: Scope, component: str) -> AffinityArgs:
     """Prefer a separate machine for every login pod, so that the loss of one machine leaves others to log in to."""
     term = PodAffinityTermArgs(
-        label_selector=LabelSelectorArgs(match_labels=scope.selector("login")),
+        label_selector=LabelSelectorArgs(match_labels=scope.selector(component)),
         topology_key="kubernetes.io/hostname",
     )
     weighted = WeightedPodAffinityTermArgs(weight=100, pod_affinity_term=term)
@@ -203,18 +205,18 @@ def _apart(scope: Scope) -> AffinityArgs:
     )
 
 
-def _service(name: str, scope: Scope, login: LoginSpec) -> Service:
+def _service(name: str, scope: Scope, component: str, login: LoginPods) -> Service:
     opened = login.service is not ServiceType.CLUSTER_IP
     # Awaited for the address of its load balancer alone, which never comes without pods.
     awaited = login.service is ServiceType.LOAD_BALANCER and login.replicas > 0
     return Service(
         f"{name}-service",
         metadata=scope.metadata(
-            "login", "login", annotations={**login.service_annotations, **({} if awaited else SKIP_AWAIT)}
+            component, component, annotations={**login.service_annotations, **({} if awaited else SKIP_AWAIT)}
         ),
         spec=ServiceSpecArgs(
             type=login.service,
-            selector=scope.selector("login"),
+            selector=scope.selector(component),
             ports=[
                 ServicePortArgs(name="ssh", port=_PUBLIC_PORT, target_port=layout.SSH_PORT, node_port=login.node_port)
             ],

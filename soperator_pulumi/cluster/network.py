@@ -8,7 +8,7 @@ Ingress is closed but for:
 | slurmd    | 6818             | controller, login, workers: srun and slurmd itself call it  |
 | workers   | all              | login, workers: steps and MPI listen on ports of their own  |
 | srun      | srun's own range | controller, login, workers                                  |
-| sshd      | 2222             | `login.allowed_sources`                                     |
+| sshd      | 2222             | `allowed_sources` of `login`, or of a pool's own             |
 | slurmdbd  | 6819             | controller, login, workers: sacct and sacctmgr call it      |
 | MariaDB   | 3306             | slurmdbd, dumps                                             |
 | REST API  | 6820             | `rest.allowed_sources`, `rest.allowed_namespaces`           |
@@ -107,8 +107,9 @@ def create_network_policies(
         spec: The cluster.
         api_servers: Addresses of the Kubernetes API, closed to users' pods.
     """
-    controller, logins, workers = (_pods(scope, component) for component in ("controller", "login", "worker"))
-    ours = [controller, logins, workers]
+    controller, workers = (_pods(scope, component) for component in ("controller", "worker"))
+    logins = [_pods(scope, name) for name in spec.login.by_name]
+    ours = [controller, *logins, workers]
     slurmdbd = [_pods(scope, ACCOUNTING)] if spec.accounting else []
     rest = [_pods(scope, REST)] if spec.rest else []
     checks = [_pods(scope, HEALTH_CHECKS)] if spec.health.long_checks else []
@@ -125,13 +126,16 @@ def create_network_policies(
             [_from([*ours, *slurmdbd, *rest, *metrics, *checks], _tcp(layout.SLURMCTLD_PORT))], [among_ours, names]
         ),
         "worker": Rules(
-            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([logins, workers])],
+            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([*logins, workers])],
             [among_ours, names, *opened],
         ),
-        "login": Rules(
-            [_from(ours, srun), *_open_to(map(_addresses, spec.login.allowed_sources), layout.SSH_PORT)],
-            [among_ours, names, *opened],
-        ),
+        **{
+            name: Rules(
+                [_from(ours, srun), *_open_to(map(_addresses, login.allowed_sources), layout.SSH_PORT)],
+                [among_ours, names, *opened],
+            )
+            for name, login in spec.login.by_name.items()
+        },
         ADMIN: Rules([], [names, *opened]),
         # There for any source: a policy that a change removes would be in force until after the Job.
         POPULATE: Rules([], [NetworkPolicyEgressRuleArgs()] if streams else []),

@@ -98,7 +98,7 @@ def _volumes(spec: ClusterSpec) -> Iterator[Reference]:
 def _priority_classes(spec: ClusterSpec) -> Iterator[Reference]:
     roles: list[tuple[str, Scheduled]] = [
         ("controller", spec.controller),
-        ("login", spec.login),
+        *spec.login.by_path.items(),
         ("jail.populate", spec.jail.populate),
     ]
     if spec.rest is not None:
@@ -112,7 +112,8 @@ def _priority_classes(spec: ClusterSpec) -> Iterator[Reference]:
 
 def _service_accounts(spec: ClusterSpec) -> Iterator[Reference]:
     """Yield the ServiceAccounts that the cluster does not create."""
-    named = [("login", "login", spec.login.service_account)]
+    logins = zip(spec.login.by_path, spec.login.by_name.items(), strict=True)
+    named = [(path, name, pods.service_account) for path, (name, pods) in logins]
     named += [
         (f"node_sets[{index}]", node_set.name, node_set.service_account)
         for index, node_set in enumerate(spec.node_sets)

@@ -10,6 +10,7 @@ from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL, ClusterConnection, KubernetesAccess
+from soperator_pulumi.spec import login
 
 PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
@@ -137,8 +138,9 @@ class Scope:
 
     def pod_labels(self, component: str, node_set: str | None = None) -> dict[str, str]:
         """Return all labels of a component's pods."""
-        name = {"app.kubernetes.io/name": _DAEMONS.get(component, component)}
-        slurm = SLURM_LABEL if component in _DAEMONS else {}
+        daemon = _DAEMONS.get("login" if login.place(component) else component)
+        name = {"app.kubernetes.io/name": daemon or component}
+        slurm = SLURM_LABEL if daemon else {}
         return {**self.labels, **self.selector(component, node_set), **name, **slurm}
 
     def object_labels(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:

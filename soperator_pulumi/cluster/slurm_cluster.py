@@ -48,6 +48,7 @@ from soperator_pulumi.lifecycle import (
 )
 from soperator_pulumi.render.communication import uses_ipv6
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.login import object_name
 
 
 class SlurmCluster(pulumi.ComponentResource):
@@ -121,6 +122,9 @@ class SlurmCluster(pulumi.ComponentResource):
 
     login: LoginNodes
     """sshd, with its endpoint."""
+
+    login_pools: Mapping[str, LoginNodes]
+    """Further login nodes, by their names in `login.pools`."""
 
     rest: RestApi | None
     """slurmrestd; None if `rest` is not set."""
@@ -199,18 +203,32 @@ class SlurmCluster(pulumi.ComponentResource):
         before_pods += [*recording, *self.config_maps.resources]
         self._create_slurm(name, with_pods.behind(*recording).following(*self.config_maps.resources), parts)
         node_sets = [part for node_set in self.node_sets.values() for part in node_set.until_ready]
-        pods = [self.jail, self.controller, *node_sets, self.login, self.active_tree, self.admin, *self._next_to_jobs]
+        pods = [
+            self.jail,
+            self.controller,
+            *node_sets,
+            *self._logins,
+            self.active_tree,
+            self.admin,
+            *self._next_to_jobs,
+        ]
         self.drain_gate = create_drain_gate(name, scope, spec, [*before_pods, *pods])
         self.connection = scope.connection().pinned(self.drain_gate.namespace_uid)
         self.register_outputs(self.outputs)
 
     @property
-    def outputs(self) -> dict[str, pulumi.Output[str]]:
+    def login_pool_endpoints(self) -> dict[str, pulumi.Output[str]]:
+        """`host:port` for ssh of every login pool, by its name."""
+        return {pool: nodes.endpoint for pool, nodes in self.login_pools.items()}
+
+    @property
+    def outputs(self) -> dict[str, pulumi.Output[Any]]:
         """Outputs of the component for programs in other languages, under their names there."""
         return {
             "namespaceName": self.namespace_name,
             "jailTree": self.jail_tree,
             "loginEndpoint": self.login.endpoint,
+            "loginPoolEndpoints": pulumi.Output.all(**self.login_pool_endpoints),
             "loginHostPublicKey": self.login.host_public_key,
             "loginHostKeyFingerprint": self.login.host_key_fingerprint,
             "jailClaimName": pulumi.Output.from_input(self.jail.claim.name),
@@ -273,13 +291,23 @@ class SlurmCluster(pulumi.ComponentResource):
         all_ready = [node_set.ready for node_set in self.node_sets.values()]
         clients = scope.following(self.jail.populated, *self._in_upgrades(self.controller.ready, *all_ready))
         self.login = LoginNodes(f"{name}-login", scope=clients, parts=parts, opts=clients.options())
-        ready = scope.behind(self.controller.ready, self.login.ready)
+        self.login_pools = {
+            pool: LoginNodes(
+                f"{name}-{object_name(pool)}", scope=clients, parts=parts, pool=pool, opts=clients.options()
+            )
+            for pool in parts.spec.login.pools
+        }
+        ready = scope.behind(self.controller.ready, *(nodes.ready for nodes in self._logins))
         self.active_tree = create_active_tree(name, ready, parts.spec, self.jail.claim)
         self.jail_tree = self.active_tree.tree
         active = scope.behind(self.active_tree)
         self.health_checks = create_health_checks(name, active, parts)
         self.container_images = create_container_images(name, active, parts)
         self.admin = AdminShell(f"{name}-admin", scope=active, parts=parts, opts=active.options())
+
+    @property
+    def _logins(self) -> list[LoginNodes]:
+        return [self.login, *self.login_pools.values()]
 
     @property
     def _next_to_jobs(self) -> list[pulumi.Resource]:

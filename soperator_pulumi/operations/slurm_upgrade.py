@@ -15,6 +15,7 @@ from soperator_pulumi.kube.verbs import Json, Kube, cron_jobs_path, pods_path, r
 from soperator_pulumi.operations.database.dump_jobs import Dumps
 from soperator_pulumi.operations.progress import MachineClock, Report
 from soperator_pulumi.render import layout
+from soperator_pulumi.spec import login
 from soperator_pulumi.spec.slurm_parameters import API_VERSIONS, VERSIONS
 
 VERSION_ANNOTATION = "soperator-pulumi/slurm-version"
@@ -29,7 +30,7 @@ FIRST_POD_SECONDS = 120
 OTHER_VERSION = 78
 """Exit code of a container whose image has a different version than the spec (`images/version/require-version`)."""
 
-_ACCOUNTING, _CONTROLLER, _REST, _LOGIN, _DATABASE = "accounting", "controller", "rest", "login", "database"
+_ACCOUNTING, _CONTROLLER, _REST, _WORKER, _DATABASE = "accounting", "controller", "rest", "worker", "database"
 _KEEPS_STATE = {_ACCOUNTING: "slurmdbd", _CONTROLLER: "slurmctld"}
 """StatefulSets of daemons that convert their stored state, with their containers."""
 
@@ -60,17 +61,16 @@ class SlurmUpgrade:
 
     def versions(self) -> dict[str, str]:
         """Return the Slurm versions of the cluster's StatefulSets, by name."""
-        found = self.kube.find(stateful_sets_path(self.namespace), self.selector)
-        with_slurm = [
-            stateful_set
-            for stateful_set in found
-            if _component(stateful_set) in {*_KEEPS_STATE, _REST, _LOGIN, "worker"}
-        ]
-        return {stateful_set["metadata"]["name"]: _version(stateful_set) for stateful_set in with_slurm}
+        return {part["metadata"]["name"]: _version(part) for part in self._parts()}
 
     def behind(self) -> list[str]:
         """Return the names of the StatefulSets with an older version."""
         return [name for name, version in self.versions().items() if _rank(version) < _rank(self.version)]
+
+    def _parts(self) -> list[Json]:
+        """Return the StatefulSets of the cluster in whose pods Slurm runs."""
+        found = self.kube.find(stateful_sets_path(self.namespace), self.selector)
+        return [part for part in found if _component(part) in {*_KEEPS_STATE, _REST, _WORKER} or _is_login(part)]
 
     def refuse_way_back(self) -> None:
         """Refuse a version that cannot read data stored by a later version.
@@ -100,14 +100,15 @@ class SlurmUpgrade:
 
     def steps(self) -> Iterator[str]:
         """Yield the remaining steps of the upgrade, for a preview."""
-        versions = self.versions()
-        behind = {name for name, version in versions.items() if _rank(version) < _rank(self.version)}
-        if not behind:
+        parts = self._parts()
+        older = [part for part in parts if _rank(_version(part)) < _rank(self.version)]
+        if not older:
             return
-        oldest = min((versions[name] for name in behind), key=_rank)
-        how = "continues" if len(behind) < len(versions) else "begins"
+        behind = {_component(part) for part in older}
+        oldest = min(map(_version, older), key=_rank)
+        how = "continues" if len(older) < len(parts) else "begins"
         yield f"{self.cluster}: the upgrade of Slurm {oldest} to {self.version} {how}. Jobs continue. In this order:"
-        workers = sorted(behind - {_ACCOUNTING, _CONTROLLER, _REST, _LOGIN})
+        workers = sorted(part["metadata"]["name"] for part in older if _component(part) == _WORKER)
         if _ACCOUNTING in behind:
             if self._has_database():
                 yield f"  a dump of the database to {self._dump_place()}"
@@ -120,7 +121,7 @@ class SlurmUpgrade:
             yield f"  slurmrestd; from then on its API has only the versions {', '.join(API_VERSIONS[self.version])}"
         if workers:
             yield f"  slurmd of {', '.join(workers)}, drained a few at a time, according to rolling_update"
-        if _LOGIN in behind:
+        if any(map(_is_login, older)):
             yield "  clients in the jail: login nodes restart, which ends their sessions"
         yield f"  Once slurmdbd or slurmctld has started, a return to {oldest} is impossible."
 
@@ -173,6 +174,10 @@ class SlurmUpgrade:
 
 def _component(stateful_set: Json) -> str:
     return str((stateful_set["metadata"].get("labels") or {}).get("app.kubernetes.io/component", ""))
+
+
+def _is_login(stateful_set: Json) -> bool:
+    return login.place(_component(stateful_set)) is not None
 
 
 def _version(stateful_set: Json) -> str:

@@ -28,6 +28,8 @@ class RemoteClusterOutputs(TypedDict):
     login_endpoint: pulumi.Output[str]
     """`host:port` of ssh: the load balancer's address, `:port` of every machine (NodePort), or the Service's address
     inside Kubernetes."""
+    login_pool_endpoints: pulumi.Output[dict[str, str]]
+    """`host:port` of ssh of every login pool, by its name in `login.pools`."""
     login_host_public_key: pulumi.Output[str]
     """`ssh-ed25519 AAAA...`: the key of all login nodes, for known_hosts."""
     login_host_key_fingerprint: pulumi.Output[str]

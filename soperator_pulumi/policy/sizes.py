@@ -43,15 +43,17 @@ def _logins(resources: Sequence[ResourceView], _run: Circumstances, settings: Lo
         if replicas is None:
             yield not_known(resource, path)
         elif replicas < settings.minimum:
-            text = f"got {replicas}, needs {settings.minimum} or more: no user can log in while the only one restarts"
+            text = (
+                f"got {replicas}, needs {settings.minimum} or more: no one can log in there while the only one restarts"
+            )
             yield Finding(resource, path, text)
 
 
 LOGIN_REPLICAS = StackPolicy(
     name="login-replicas",
-    description="Users have more than one login node.",
-    violated_by="`login.replicas` below `minimum`",
-    cure="Raise login.replicas.",
+    description="Users have more than one login node in every pool.",
+    violated_by="`replicas` of `login`, or of one of its pools, below `minimum`",
+    cure="Raise login.replicas, and login.pools.<name>.replicas.",
     levels=levels("disabled", "disabled", "advisory", "mandatory"),
     severity=PolicySeverity.MEDIUM,
     tags=("availability",),

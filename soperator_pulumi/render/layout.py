@@ -84,6 +84,9 @@ SRUN_PORTS = (60001, 63000)
 """First and last port of srun on login and worker nodes, for the output of tasks. A NetworkPolicy opens this range. One
 srun uses a few ports, so a login node can run several hundred."""
 
+LOGIN_PODS = {"app.kubernetes.io/name": "sshd"}
+"""Label of the pods of all login nodes, in every pool."""
+
 SSH_PORT = 2222
 """Port of sshd, above 1023, so that it needs no capability."""
 

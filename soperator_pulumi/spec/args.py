@@ -146,6 +146,52 @@ class ServiceAccountArgs(TypedDict, total=False):
     `iam.gke.io/gcp-service-account` or `azure.workload.identity/client-id`."""
 
 
+class LoginPodsArgs(ScheduledArgs, total=False):
+    """Equal pods that run sshd, behind one Service."""
+
+    labels: Mapping[str, str]
+    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
+    annotations: Mapping[str, str]
+    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
+    pods."""
+    topology_spread: Sequence[TopologySpreadArgs]
+    """Spread of the pods over zones, racks or machines. Default: none."""
+    host_aliases: Sequence[HostAliasArgs]
+    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
+    service_account: ServiceAccountArgs
+    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
+    replicas: int
+    """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
+    groups: Sequence[str]
+    """Groups whose members may log in here, all in the `groups` of the cluster. A changed list recreates the pods;
+    changed members do not. Default: all users."""
+    service: Annotated[str, ServiceType]
+    """Access to ssh. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
+    `LoadBalancer`."""
+    service_annotations: Mapping[str, str]
+    """Annotations of the login Service, for the platform's load balancers."""
+    load_balancer_class: str
+    """Class of the Service's load balancer, such as `service.k8s.aws/nlb`. Kubernetes changes it on no existing
+    LoadBalancer: for another one, set `service` to ClusterIP in an `up` between. Default: that of the platform."""
+    node_port: int
+    """Port of ssh on every machine, in the range of the Kubernetes (30000 to 32767 by default). Needs NodePort or
+    LoadBalancer. Default: a port that Kubernetes chooses."""
+    allowed_sources: Sequence[str]
+    """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
+    one address; `0.0.0.0/0` admits all."""
+    max_processes: int
+    """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
+    machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
+    with large jobs there cannot log in. Default: 2048."""
+    termination_grace: str
+    """Time for the sessions of a login pod that is deleted, evicted, or replaced (`terminationGracePeriodSeconds`).
+    Users see on their terminals how much is left. The pod ends once no user has a process on it. A deployment that
+    replaces login pods waits as long, one pod after the other. A changed value recreates the pods. Default: 30
+    seconds."""
+    pod_resources: PodResourcesArgs
+    """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
+
+
 class LoginArgs(ScheduledArgs, total=False):
     """The pods that run sshd."""
 
@@ -162,6 +208,9 @@ class LoginArgs(ScheduledArgs, total=False):
     """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
     replicas: int
     """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
+    groups: Sequence[str]
+    """Groups whose members may log in here, all in the `groups` of the cluster. A changed list recreates the pods;
+    changed members do not. Default: all users."""
     service: Annotated[str, ServiceType]
     """Access to ssh. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
     `LoadBalancer`."""
@@ -176,8 +225,6 @@ class LoginArgs(ScheduledArgs, total=False):
     allowed_sources: Sequence[str]
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
     one address; `0.0.0.0/0` admits all."""
-    docs: str
-    """Address of the documentation for users, shown at login. Default: Slurm's own."""
     max_processes: int
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
     machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
@@ -189,6 +236,11 @@ class LoginArgs(ScheduledArgs, total=False):
     seconds."""
     pod_resources: PodResourcesArgs
     """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
+    docs: str
+    """Address of the documentation for users, shown at login. Default: Slurm's own."""
+    pools: Mapping[str, LoginPodsArgs]
+    """Further login nodes, by the pool's name, such as `gpu`: their pods are `login-gpu-<ordinal>`, behind the Service
+    `login-gpu`. They take no setting from the others. Default: none."""
 
 
 class GpusArgs(TypedDict, total=False):

@@ -32,7 +32,7 @@ from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.job_containers import ContainersSpec
 from soperator_pulumi.spec.job_hooks import HooksSpec
-from soperator_pulumi.spec.login import LoginSpec
+from soperator_pulumi.spec.login import LoginPods, LoginSpec
 from soperator_pulumi.spec.metrics import MetricsSpec
 from soperator_pulumi.spec.network import NetworkSpec
 from soperator_pulumi.spec.node_health import HealthSpec
@@ -54,7 +54,7 @@ from soperator_pulumi.spec.validation.partial import known
 
 _Role = (
     ControllerSpec
-    | LoginSpec
+    | LoginPods
     | NodeSetSpec
     | PopulateSpec
     | OwnDatabaseSpec
@@ -173,7 +173,11 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
-    yield from login.problems(spec.login)
+    yield from login.problems(spec.login, spec.groups)
+    yield from login.name_problems(
+        spec.login,
+        {f"node_sets[{index}]": entry.name for index, entry in enumerate(spec.node_sets) if known(entry.name)},
+    )
     other_volumes = {"storage.state": spec.storage.state, **dict(accounting.volumes(spec.accounting))}
     yield from storage.problems({"jail.storage": spec.jail.storage, **other_volumes})
     yield from accounting.problems(spec.accounting, spec.images, spec.users)
@@ -188,7 +192,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
     roles: list[tuple[str, _Role]] = [
         ("controller", spec.controller),
-        ("login", spec.login),
+        *spec.login.by_path.items(),
         ("jail.populate", spec.jail.populate),
         *accounting.roles(spec.accounting),
         *([("rest", spec.rest)] if known(spec.rest) and spec.rest is not None else []),
@@ -243,10 +247,10 @@ def _object_problems(spec: ClusterSpec) -> Iterator[Problem]:
 def _user_pod_problems(spec: ClusterSpec) -> Iterator[Problem]:
     """Yield problems of the pods in which users work."""
     roles: dict[str, UserPods] = {
-        "login": spec.login,
+        **spec.login.by_path,
         **{f"node_sets[{index}]": node_set for index, node_set in enumerate(spec.node_sets)},
     }
     for path, pods in roles.items():
         yield from user_pods.problems(pods, path)
-    names = {path: pods.name if isinstance(pods, NodeSetSpec) else path for path, pods in roles.items()}
+    names = dict(zip(roles, [*spec.login.by_name, *(node_set.name for node_set in spec.node_sets)], strict=True))
     yield from user_pods.account_problems(roles, names)

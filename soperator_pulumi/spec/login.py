@@ -1,6 +1,6 @@
-"""Login nodes: the ssh sessions of users."""
+"""Login nodes: the ssh sessions of users, in one or several pools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -13,12 +13,16 @@ from soperator_pulumi.spec.types.addresses import Cidr
 from soperator_pulumi.spec.types.duration import Duration, lasting
 from soperator_pulumi.spec.types.names import LabelKey
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.user import AccountName, GroupSpec
 from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Matches, whole
 from soperator_pulumi.spec.validation.partial import known
 
 SHORTEST_STOP_SECONDS = 30
 """Default of Kubernetes, in which sshd and its sidecars end."""
+
+
+_LOGIN, _POOL_PREFIX = "login", "login-"
 
 
 class ServiceType(StrEnum):
@@ -43,11 +47,26 @@ Url = Annotated[
 """A web address without characters that have another meaning in a file."""
 
 
-class LoginSpec(UserPods):
-    """The pods that run sshd."""
+PoolName = Annotated[
+    str,
+    Matches(
+        r"(?!.*-[0-9]+$)[a-z]([a-z0-9-]*[a-z0-9])?",
+        "needs lower case letters, digits and '-', a letter first, no '-' and no number after a '-' at the end, as "
+        "pods have these.",
+        40,
+    ),
+]
+"""Name of a login pool. `login-<name>` is the name of its StatefulSet and Service, which must not be that of a pod."""
+
+
+class LoginPods(UserPods):
+    """Equal pods that run sshd, behind one Service."""
 
     replicas: Annotated[int, whole(0, 64)] = 1
     """Number of login pods, all with the same host key. 0 refuses all logins."""
+    groups: tuple[AccountName, ...] = ()
+    """Groups whose members may log in here, all in the `groups` of the cluster. A changed list recreates the pods;
+    changed members do not. Default: all users."""
     service: ServiceType = ServiceType.CLUSTER_IP
     """Access to ssh. Default: from inside the Kubernetes cluster only."""
     service_annotations: dict[LabelKey, str] = Field(default_factory=dict)
@@ -61,8 +80,6 @@ class LoginSpec(UserPods):
     allowed_sources: tuple[Cidr, ...] = ()
     """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
     one address; `0.0.0.0/0` admits all."""
-    docs: Url = "https://slurm.schedmd.com/quickstart.html"
-    """Address of the documentation for users, shown at login. Default: Slurm's own."""
     max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] = 2048
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
     machine
@@ -86,19 +103,84 @@ class LoginSpec(UserPods):
         return int(self.termination_grace.total_seconds())
 
 
-def problems(login: LoginSpec) -> Iterator[Problem]:
-    """Yield problems between the fields of `login`."""
+class LoginSpec(LoginPods):
+    """The pods that run sshd."""
+
+    docs: Url = "https://slurm.schedmd.com/quickstart.html"
+    """Address of the documentation for users, shown at login. Default: Slurm's own."""
+    pools: dict[PoolName, LoginPods] = Field(default_factory=dict)
+    """Further login nodes, by the pool's name, such as `gpu`: their pods are `login-gpu-<ordinal>`, behind the Service
+    `login-gpu`. They take no setting from the others. Default: none."""
+
+    @property
+    def by_name(self) -> dict[str, LoginPods]:
+        """All login nodes, by the name of their StatefulSet: `login`, and `login-<name>` of every pool."""
+        return {_LOGIN: self, **{object_name(name): pool for name, pool in self.pools.items()}}
+
+    @property
+    def by_path(self) -> dict[str, LoginPods]:
+        """All login nodes, by their place in the spec: `login`, and `login.pools.<name>`."""
+        return {_LOGIN: self, **{f"login.pools.{name}": pool for name, pool in self.pools.items()}}
+
+
+def object_name(pool: str | None) -> str:
+    """Return the name of a pool's StatefulSet and Service, and the component label of its pods.
+
+    None names those of the login nodes outside the pools.
+    """
+    return _LOGIN if pool is None else f"{_POOL_PREFIX}{pool}"
+
+
+def place(component: str) -> str | None:
+    """Return the place in the spec of the login nodes with a component label; None if it is none of login nodes."""
+    if component.startswith(_POOL_PREFIX):
+        return f"login.pools.{component.removeprefix(_POOL_PREFIX)}"
+    return _LOGIN if component == _LOGIN else None
+
+
+def problems(login: LoginSpec, groups: Sequence[GroupSpec]) -> Iterator[Problem]:
+    """Yield problems between the fields of login nodes, and groups that the cluster does not have."""
+    for path, pods in login.by_path.items():
+        yield from _service_problems(pods, path)
+        yield from _group_problems(pods, path, groups)
+
+
+def name_problems(login: LoginSpec, node_sets: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield node sets whose StatefulSet or nodes would have the names of a pool's. `node_sets` has names by path."""
+    for path, name in node_sets.items():
+        owner, _, ordinal = name.rpartition("-")
+        taken = {name, owner} if ordinal.isdecimal() else {name}
+        for pool in login.pools:
+            if object_name(pool) in taken:
+                yield Problem(
+                    f"{path}.name", f'got "{name}", a name of login.pools.{pool} and its pods. Choose another name.'
+                )
+
+
+def _group_problems(pods: LoginPods, path: str, groups: Sequence[GroupSpec]) -> Iterator[Problem]:
+    names = [group.name for group in groups]
+    if not known(pods.groups, *names):
+        return
+    for index, group in enumerate(pods.groups):
+        if known(group) and group not in names:
+            yield Problem(
+                f"{path}.groups[{index}]",
+                f'"{group}" is not in the groups of the cluster. Add it there, and to the groups of its users.',
+            )
+
+
+def _service_problems(login: LoginPods, path: str) -> Iterator[Problem]:
     opened = login.service in {ServiceType.NODE_PORT, ServiceType.LOAD_BALANCER}
     if known(login.node_port) and login.node_port is not None and not opened:
-        text = f"given with login.service {login.service}, which has none. Remove it, or set NodePort."
-        yield Problem("login.node_port", text)
+        text = f"given with {path}.service {login.service}, which has none. Remove it, or set NodePort."
+        yield Problem(f"{path}.node_port", text)
     balanced = login.service is ServiceType.LOAD_BALANCER
     if known(login.load_balancer_class) and login.load_balancer_class is not None and not balanced:
-        text = f"given with login.service {login.service}, which has no load balancer. Remove it, or set LoadBalancer."
-        yield Problem("login.load_balancer_class", text)
+        text = f"given with {path}.service {login.service}, which has no load balancer. Remove it, or set LoadBalancer."
+        yield Problem(f"{path}.load_balancer_class", text)
     if known(login.allowed_sources) and opened and not login.allowed_sources:
         yield Problem(
-            "login.allowed_sources",
-            f"empty, but login.service is {login.service}: no one could connect. "
+            f"{path}.allowed_sources",
+            f"empty, but {path}.service is {login.service}: no one could connect. "
             'List the addresses that may, such as ["10.0.0.0/8"].',
         )

@@ -303,10 +303,11 @@ def memory_problems(
         for path, node_set in ((f"node_sets[{index}]", node_set) for index, node_set in enumerate(node_sets))
         if known(node_set.memory_gib)
     ]
-    limit = login.pod_resources.limits.memory
-    if known(limit) and limit is not None:
-        gib = float(amount(limit)) / _GIB
-        room.append((SubmountRole.LOGIN, None, gib, "a login pod", "login.pod_resources.limits"))
+    for path, pods in login.by_path.items():
+        limit = pods.pod_resources.limits.memory
+        if known(limit) and limit is not None:
+            gib = float(amount(limit)) / _GIB
+            room.append((SubmountRole.LOGIN, None, gib, f"a pod of {path}", f"{path}.pod_resources.limits"))
     reported: set[SubmountRole] = set()
     for role, node_set_name, pod_gib, pod, field in room:
         sizes = {

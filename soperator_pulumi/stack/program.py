@@ -147,11 +147,12 @@ def _local_exports(values: Mapping[str, Any]) -> dict[str, str]:
     return {"login_user": values[LOCAL]["user"]} if LOCAL in values else {}
 
 
-def _exports(cluster: SlurmCluster) -> dict[str, pulumi.Output[Any]]:
+def _exports(cluster: SlurmCluster) -> dict[str, Any]:
     return {
         "namespace": cluster.namespace_name,
         "jail_tree": cluster.jail_tree,
         "login_host_key": cluster.login.host_public_key,
         "login_host_key_fingerprint": cluster.login.host_key_fingerprint,
         "login_endpoint": cluster.login.endpoint,
+        **({"login_pool_endpoints": cluster.login_pool_endpoints} if cluster.login_pools else {}),
     }

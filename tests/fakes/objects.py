@@ -118,6 +118,8 @@ class Objects:
 def labels_of(component: str, node_set: str | None = None) -> dict[str, str]:
     """Return the labels by which the pods of a component, or of one node set, are found."""
     own = {"soperator-pulumi/node-set": node_set} if node_set else {}
+    if component.partition("-")[0] == "login":
+        own["app.kubernetes.io/name"] = "sshd"
     return {**SELECTOR, "app.kubernetes.io/component": component, **own}
 
 

@@ -27,6 +27,7 @@ from tests.fakes.slurmctld import Slurmctld
 MOUNTED = {
     "controller": ("slurmctld", ["slurm-config", "users"]),
     "login": ("sshd", ["users", "ssh-keys", "sshd-config"]),
+    "login-gpu": ("sshd", ["users", "ssh-keys", "sshd-config"]),
     "worker": ("slurmd", ["users"]),
 }
 

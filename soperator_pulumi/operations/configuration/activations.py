@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError
 from soperator_pulumi.kube.pods import Pod, find_pods
 from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.render import layout
 from soperator_pulumi.slurm.transport import Transport
 
 
@@ -54,7 +55,7 @@ class Sshd:
 
     def running(self) -> list[Pod]:
         """Return the login pods where sshd runs."""
-        pods = find_pods(self.kube, self.namespace, {**self.selector, "app.kubernetes.io/component": "login"})
+        pods = find_pods(self.kube, self.namespace, {**self.selector, **layout.LOGIN_PODS})
         return [pod for pod in pods if not pod.going and pod.runs("sshd")]
 
     def _transport(self, pod: Pod) -> Transport:

@@ -175,7 +175,7 @@ class LiveJail:
 
     def _login_pods(self) -> list[Pod]:
         """Return the pods that may have sessions: those where sshd runs."""
-        selector = {**self.selector, "app.kubernetes.io/component": "login"}
+        selector = {**self.selector, **layout.LOGIN_PODS}
         return [pod for pod in find_pods(self.kube, self.namespace, selector) if pod.runs(LOGIN_CONTAINER)]
 
     def _put_live_jobs(self, jobs: Sequence[int]) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.spec import login
 from soperator_pulumi.spec.types.quantity import amount
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
@@ -112,7 +113,7 @@ def _pods(objects: Sequence[Json]) -> Iterator[PlannedPods]:
             continue
         template = body["spec"]["template"]
         component = str((template["metadata"].get("labels") or {}).get(COMPONENT_LABEL, body["metadata"]["name"]))
-        place = _PLACES.get(component, component)
+        place = _PLACES.get(component, login.place(component) or component)
         if component == WORKER:
             place, node_sets = f"node_sets[{node_sets}]", node_sets + 1
         yield PlannedPods(place, component, int(body["spec"].get("replicas", 1)), template)

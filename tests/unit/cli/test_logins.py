@@ -64,6 +64,17 @@ def test_a_host_key_that_was_seen_is_kept(kubeconfig: Path, capsys: pytest.Captu
     assert known.read_text() == "login.hpc ssh-ed25519 SEEN\n"
 
 
+def test_a_login_to_a_pool_has_its_own_configuration_and_asks_for_a_pod_of_the_pool(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["-n", "hpc", "--kubeconfig", str(kubeconfig)]
+    outside, pool = config_of(capsys, *words), config_of(capsys, *words, "--pool", "gpu")
+    assert outside != pool
+    assert "--login login-gpu" in pool.read_text()
+    assert "--login" not in outside.read_text()
+    assert "HostKeyAlias login.hpc\n" in pool.read_text(), "all pools have the same host key"
+
+
 @pytest.mark.parametrize(("metadata", "takes"), [({}, True), ({"deletionTimestamp": "2026-11-28T08:00:00Z"}, False)])
 def test_a_login_pod_that_waits_for_its_last_sessions_gets_no_new_one(metadata: dict[str, str], *, takes: bool) -> None:
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}

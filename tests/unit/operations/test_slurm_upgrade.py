@@ -139,6 +139,18 @@ def test_an_upgrade_killed_between_two_node_sets_continues_with_the_second() -> 
     assert line.startswith("  slurmd of gpu,")
 
 
+def test_a_pool_of_login_nodes_is_upgraded_with_the_login_nodes() -> None:
+    world = a_world(dict.fromkeys(PARTS, "26.05"))
+    world.objects[f"{STATEFUL_SETS}/login-gpu"] = a_stateful_set("login-gpu", "login-gpu", "24.11")
+
+    assert upgrade(world).behind() == ["login-gpu"]
+    lines = [*upgrade(world).steps()]
+    assert [line for line in lines if line.startswith("  clients")] == [
+        "  clients in the jail: login nodes restart, which ends their sessions"
+    ]
+    assert "slurmd of" not in "\n".join(lines)
+
+
 @pytest.mark.parametrize("part", ["accounting", "controller", "cpu", "login"])
 def test_a_way_back_from_the_middle_of_an_upgrade_is_refused(part: str) -> None:
     """The part is the last that has the new version, with all before it."""

@@ -196,7 +196,7 @@ def test_the_volumes_of_a_cluster_are_different_ones(field: str) -> None:
         ([8], ["worker"], "8 GiB in memory for the role worker, but a node of node_sets[0] has 8 GiB"),
         ([4, 4.5], ["worker"], "8.5 GiB in memory for the role worker"),
         ([7.5], ["login"], None),
-        ([9], ["login"], "9 GiB in memory for the role login, but a login pod has 8 GiB"),
+        ([9], ["login"], "9 GiB in memory for the role login, but a pod of login has 8 GiB"),
     ],
 )
 def test_volumes_in_memory_leave_room_for_the_pod(sizes: list[float], roles: list[str], words: str | None) -> None:

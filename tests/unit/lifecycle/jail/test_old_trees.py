@@ -28,8 +28,8 @@ def test_live_jobs_and_trees_with_open_sessions_are_passed_to_what_removes_old_t
         return Run()
 
     world.programs["collect"] = collect
-    world.add_pod("login-1", "login")
-    world.in_use = {"login-0": Answer(0, f"{OLD}\n", ""), "login-1": Answer(0, "cccccccccccc\n", "")}
+    world.add_pod("login-gpu-0", "login-gpu")
+    world.in_use = {"login-0": Answer(0, f"{OLD}\n", ""), "login-gpu-0": Answer(0, "cccccccccccc\n", "")}
     assert collected(world) == [
         "collect",
         "--jail",
@@ -50,7 +50,7 @@ def test_live_jobs_and_trees_with_open_sessions_are_passed_to_what_removes_old_t
 
 def test_a_tree_of_which_a_pod_has_mounted_a_part_is_in_use(world: JailWorld) -> None:
     admin = world.add_pod("admin-0", "login")
-    admin["metadata"]["labels"]["app.kubernetes.io/component"] = "admin"
+    admin["metadata"]["labels"] |= {"app.kubernetes.io/component": "admin", "app.kubernetes.io/name": "admin"}
     admin["spec"]["containers"][0]["volumeMounts"] = [
         {"name": "jail", "mountPath": "/etc", "subPath": "trees/dddddddddddd/etc"}
     ]
