@@ -2,7 +2,14 @@
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet
-from pulumi_kubernetes.core.v1 import ContainerArgs, ContainerPortArgs, EnvVarArgs
+from pulumi_kubernetes.core.v1 import (
+    ConfigMap,
+    ConfigMapKeySelectorArgs,
+    ContainerArgs,
+    ContainerPortArgs,
+    EnvVarArgs,
+    EnvVarSourceArgs,
+)
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
 
 from soperator_pulumi.cluster import mounts
@@ -25,9 +32,12 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
+from soperator_pulumi.cluster.storage import kept_data
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.slurm_parameters import CONNECTIONS
+from soperator_pulumi.spec.storage_findings import StateProperty
 
 SLURM_FILES = "/etc/slurm-config"
 
@@ -67,6 +77,9 @@ class Controller(pulumi.ComponentResource):
     disruption_budget: PodDisruptionBudget
     """Refuses every eviction."""
 
+    state_in_use: ConfigMap
+    """Tells later starts of slurmctld that there is a state, and on which claim. Kept with the claim."""
+
     def __init__(
         self,
         name: str,
@@ -86,6 +99,15 @@ class Controller(pulumi.ComponentResource):
             annotations=version_mark(parts.spec),
         )
         self.disruption_budget = create_disruption_budget(name, own, "controller")
+        storage = parts.spec.storage
+        self.state_in_use = ConfigMap(
+            f"{name}-state-in-use",
+            metadata=own.metadata(layout.STATE_IN_USE),
+            data={layout.STATE_IN_USE: pulumi.Output.concat("on the claim ", parts.state.name)},
+            opts=own.behind(self.ready).options(
+                kept_data(keep=storage.keep or storage.state.existing_claim is not None, protect=False)
+            ),
+        )
         self.register_outputs({})
 
 
@@ -107,6 +129,7 @@ def _role(parts: Parts) -> Role:
         env=[
             EnvVarArgs(name="SLURM_CONF_SERVER", value=f"{layout.CONTROLLER_HOST}:{layout.SLURMCTLD_PORT}"),
             version_of_spec(spec),
+            *_state_in_use(spec),
             EnvVarArgs(name="ANSWERS_PORT", value=str(layout.ANSWERS_PORT)),
             EnvVarArgs(name="CONNECTIONS_MAX", value=str(CONNECTIONS)),
             EnvVarArgs(name="ENVIRONMENT_MAX", value=str(spec.slurm.max_environment_kib * 1024)),
@@ -131,6 +154,16 @@ def _role(parts: Parts) -> Role:
         annotations=key_version(spec),
         grace_seconds=60,  # slurmctld saves its state on SIGTERM
     )
+
+
+def _state_in_use(spec: ClusterSpec) -> list[EnvVarArgs]:
+    """Return the variables by which slurmctld's start knows an empty state from a lost one."""
+    told = ConfigMapKeySelectorArgs(name=layout.STATE_IN_USE, key=layout.STATE_IN_USE, optional=True)
+    accepted = spec.storage.state.accept.get(StateProperty.EMPTIED)
+    return [
+        EnvVarArgs(name="STATE_IN_USE", value_from=EnvVarSourceArgs(config_map_key_ref=told)),
+        *([EnvVarArgs(name=layout.STATE_LOSS_ACCEPTED, value=accepted)] if accepted else []),
+    ]
 
 
 def _mounts() -> list[Mount]:

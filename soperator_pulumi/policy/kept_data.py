@@ -12,8 +12,10 @@ from soperator_pulumi.policy.definition import (
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import objects_and_patches
+from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
 from soperator_pulumi.policy.view import ResourceView
+from soperator_pulumi.render.layout import STATE_LOSS_ACCEPTED
 
 DISPOSABLE_ANNOTATION = "soperator-pulumi/disposable-because"
 """Annotation that holds the reason why the data of a claim may be lost. On claims of clusters it has no effect."""
@@ -54,12 +56,20 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
-    """Yield the reason for which a jail is filled again after its claim has lost its contents."""
-    reason = resource.input("accepted") if resource.acts_as("TreePopulated") else None
-    if reason is UNKNOWN:
-        yield not_known(resource, ("accepted",))
-    elif reason:
-        yield Finding(resource, ("accepted",), "gives up what was on an emptied claim, now and at the next loss")
+    """Yield the reasons for which a jail is filled, or slurmctld started, after their claims lost their contents."""
+    accepted: list[tuple[Path, object]] = []
+    if resource.acts_as("TreePopulated"):
+        accepted.append((("accepted",), resource.input("accepted")))
+    for pod in pods_of(resource):
+        for path, container in pod.containers() if pod.part == "Controller" else ():
+            for index, variable in enumerate(listed(look(container, "env"))):
+                if look(variable, "name") == STATE_LOSS_ACCEPTED:
+                    accepted.append(((*path, "env", index, "value"), look(variable, "value")))
+    for path, reason in accepted:
+        if reason is UNKNOWN:
+            yield not_known(resource, path)
+        elif reason:
+            yield Finding(resource, path, "gives up what was on an emptied claim, now and at the next loss")
 
 
 def _is_disposable(claim: ResourceView) -> object:
@@ -79,10 +89,11 @@ def _holds_data(resource: ResourceView) -> bool:
 KEPT_DATA = ResourcePolicy(
     name="kept-data",
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
-    violated_by="`storage.keep: false`; `jail.storage.accept.emptied`; a PersistentVolumeClaim without `protect` and "
-    "`retain_on_delete`; a PersistentVolume with a claim and `persistentVolumeReclaimPolicy: Delete`",
-    cure="Set storage.keep to true, remove jail.storage.accept.emptied after the up that needs it; for your own claim, "
-    "set both options in the program, or say in its annotation "
+    violated_by="`storage.keep: false`; `jail.storage.accept.emptied`; `storage.state.accept.emptied`; a "
+    "PersistentVolumeClaim without `protect` and `retain_on_delete`; a PersistentVolume with a claim and "
+    "`persistentVolumeReclaimPolicy: Delete`",
+    cure="Set storage.keep to true, remove accept.emptied of jail.storage and of storage.state after the up that needs "
+    "it; for your own claim, set both options in the program, or say in its annotation "
     f"{DISPOSABLE_ANNOTATION} why its data may be lost.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,

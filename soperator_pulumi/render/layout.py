@@ -91,6 +91,12 @@ SSH_PORT = 2222
 """Port of sshd, above 1023, so that it needs no capability."""
 
 STATE_DIR = "/var/spool/slurmctld"
+STATE_IN_USE = "state-in-use"
+"""ConfigMap that tells, below the key of the same name, on which claim slurmctld has run."""
+
+STATE_LOSS_ACCEPTED = "STATE_LOSS_ACCEPTED"
+"""Variable of slurmctld's container with the reason for which an empty state is accepted."""
+
 SPOOL_DIR = absolute_path.SPOOL
 RUN_DIR = "/run/slurm"
 

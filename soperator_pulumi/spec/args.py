@@ -1065,11 +1065,11 @@ class NetworkArgs(TypedDict, total=False):
     namespace `default` at the time of a deployment. Give ranges if they change."""
 
 
-class VolumeArgs(TypedDict, total=False):
-    """A PersistentVolumeClaim, new or existing."""
+class StateVolumeArgs(TypedDict, total=False):
+    """The volume (ReadWriteOnce) with slurmctld's state: the queue, jobs, drains, reservations."""
 
     size_gib: int
-    """Size of a new claim in GiB. Default: 100 for the jail, 10 for slurmctld's state."""
+    """Size in GiB. Default: 10, several times the scripts and environments of 10,000 pending jobs."""
     storage_class: pulumi.Input[str]
     """StorageClass of a new claim. Default: the Kubernetes cluster's default class, or none with a static_volume."""
     existing_claim: pulumi.Input[str]
@@ -1079,12 +1079,15 @@ class VolumeArgs(TypedDict, total=False):
     protect: bool
     """Refuse to delete a new claim from the stack, if `storage.keep` is true. Default: true; set it to false in an `up`
     before the one in which the claim leaves the stack. It stays in Kubernetes, with its data."""
+    accept: Mapping[str, str]
+    """Findings to accept, with the reasons (docs/storage.md). Default: none, so that slurmctld does not start on a
+    volume that has lost its state. One of `emptied`."""
 
 
 class StorageArgs(TypedDict, total=False):
     """Data that outlives pods, in addition to the jail."""
 
-    state: VolumeArgs
+    state: StateVolumeArgs
     """slurmctld's state."""
     keep: bool
     """Protect all claims, including the jail's, and their namespace, and keep them in a `destroy`. Default: true; set

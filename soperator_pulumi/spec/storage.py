@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.storage_findings import AcceptReason, StorageProperty
+from soperator_pulumi.spec.storage_findings import AcceptReason, StateProperty, StorageProperty
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.validation.base import Model, whole
@@ -48,6 +48,9 @@ class StateVolume(VolumeSpec):
 
     size_gib: Annotated[int, whole(1, MAX_GIB)] = 10
     """Size in GiB. Default: 10, several times the scripts and environments of 10,000 pending jobs."""
+    accept: dict[StateProperty, AcceptReason] = Field(default_factory=dict)
+    """Findings to accept, with the reasons (docs/storage.md). Default: none, so that slurmctld does not start on a
+    volume that has lost its state."""
 
 
 class StorageSpec(Model):

@@ -1,4 +1,4 @@
-"""Findings about the jail's volume that a user may accept."""
+"""Findings about volumes that a user may accept."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -47,6 +47,13 @@ class StorageProperty(StrEnum):
     """Rate of new files."""
     EMPTIED = "emptied"
     """A claim without the jail that was filled before: a new jail may be filled, without the users' files."""
+
+
+class StateProperty(StrEnum):
+    """A property of the volume of slurmctld's state that is tested before slurmctld starts."""
+
+    EMPTIED = "emptied"
+    """A volume without the state that slurmctld had: it may start with an empty queue, and job ids from 1."""
 
 
 AcceptReason = Annotated[

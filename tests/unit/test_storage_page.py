@@ -13,7 +13,8 @@ from jail_tools.probing.seen import FindingLevel
 from soperator_pulumi import parse_platform
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.spec.platform.shared_storage import SOURCES
-from soperator_pulumi.spec.storage import JailVolume
+from soperator_pulumi.spec.slurm import SlurmSpec
+from soperator_pulumi.spec.storage import JailVolume, StateVolume
 from soperator_pulumi.spec.storage_findings import StorageProperty
 from tools.docs import storage_page
 
@@ -51,6 +52,9 @@ def test_an_example_is_valid(text: str) -> None:
     found: dict[str, Any] = yaml.safe_load(text)
     if "jail" in found:
         assert JailVolume.model_validate(found["jail"]["storage"]).accept
+    elif "storage" in found:
+        assert StateVolume.model_validate(found["storage"]["state"]).accept
+        assert SlurmSpec.model_validate(found["slurm"]).extra
     else:
         assert parse_platform(found["config"]["soperator:platform"]).shared_storage
 

@@ -25,7 +25,6 @@ from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SshHostKeyRef
 from soperator_pulumi.spec.slurm_settings import PartitionOptions, SlurmConfExtra
-from soperator_pulumi.spec.storage import StateVolume, VolumeSpec
 from soperator_pulumi.spec.types.addresses import Ports
 from soperator_pulumi.spec.types.duration import duration_text
 from soperator_pulumi.spec.types.int_or_percent import Share
@@ -52,7 +51,6 @@ import pulumi
 '''
 
 _SHARED: dict[type[BaseModel], type[BaseModel]] = {
-    StateVolume: VolumeSpec,
     MungeKeyRef: SecretRef,
     SshHostKeyRef: SecretRef,
 }

@@ -15,6 +15,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
     hpc-controller                    kubernetes:apps/v1:StatefulSet
     hpc-controller-disruption         kubernetes:policy/v1:PodDisruptionBudget
     hpc-controller-ready              pulumi-python:dynamic/soperator:PodsReady
+    hpc-controller-state-in-use       kubernetes:core/v1:ConfigMap retain
   hpc-cpu                             soperator-pulumi:index:NodeSet
     hpc-cpu                           kubernetes:apps/v1:StatefulSet
     hpc-cpu-disruption                kubernetes:policy/v1:PodDisruptionBudget
@@ -84,6 +85,7 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "ConfigMap/users",
         "ConfigMap/health",
         "ConfigMap/ssh-keys",
+        "ConfigMap/state-in-use",
         "ConfigMap/sshd-config",
         "NetworkPolicy/admin",
         "NetworkPolicy/controller",

@@ -38,6 +38,51 @@ def start(daemon: str, folder: Path, version: str | None) -> subprocess.Complete
     )
 
 
+def start_on_empty_state(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Start slurmctld on a state without files, and return what the script did."""
+    for name, does in {**OTHERS, "slurmctld": "echo starts"}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{does}\n")
+        (folder / name).chmod(0o755)
+    (folder / "state").mkdir(exist_ok=True)
+    script = SCRIPTS["slurmctld"].read_text().replace("/var/spool/slurmctld", str(folder / "state"))
+    return subprocess.run(
+        ["sh", "-c", script, "start", str(folder / "slurm.conf")],
+        env={"PATH": f"{folder}:{ROOT / 'images/version'}:/usr/bin:/bin", **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+IN_USE = {"STATE_IN_USE": "on the claim slurmctld-state"}
+
+
+def test_slurmctld_starts_on_the_empty_state_of_a_new_cluster(tmp_path: Path) -> None:
+    assert start_on_empty_state(tmp_path).stdout == "starts\n"
+
+
+def test_slurmctld_does_not_start_on_a_state_that_was_lost_and_says_what_to_do(tmp_path: Path) -> None:
+    done = start_on_empty_state(tmp_path, **IN_USE)
+    assert (done.returncode, done.stdout) == (66, "")
+    assert "is empty, and slurmctld has run before (on the claim slurmctld-state)" in done.stderr
+    assert "Restore the volume, or name the claim that has the state." in done.stderr
+    assert "set storage.state.accept.emptied to the reason" in done.stderr
+    assert done.returncode != OTHER_VERSION, "an upgrade takes that for an image of another version"
+    assert not [*(tmp_path / "state").iterdir()]
+
+
+def test_a_lost_state_is_accepted_for_a_reason_which_is_told(tmp_path: Path) -> None:
+    done = start_on_empty_state(tmp_path, **IN_USE, STATE_LOSS_ACCEPTED="a trial")
+    assert done.stdout.endswith("Accepted: a trial\nstarts\n")
+
+
+def test_a_state_with_files_needs_no_reason(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "job_state").touch()
+    assert start_on_empty_state(tmp_path, **IN_USE).stdout == "starts\n"
+
+
 CONF = "AccountingStorageType=accounting_storage/slurmdbd\n"
 
 

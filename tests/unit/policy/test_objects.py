@@ -10,7 +10,8 @@ from soperator_pulumi.policy.credentials import SECRETS_IN_SECRETS
 from soperator_pulumi.policy.kept_data import DISPOSABLE_ANNOTATION, KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.manifest_groups import opened
 from soperator_pulumi.policy.naming import LABELS, NAMES, LabelSettings
-from tests.unit.policy.views import RUN, a_resource_of_ours, an_object, below, paths
+from soperator_pulumi.render.layout import STATE_LOSS_ACCEPTED
+from tests.unit.policy.views import RUN, a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
 OURS = {"app.kubernetes.io/part-of": "soperator-pulumi"}
 
@@ -117,6 +118,17 @@ def test_an_emptied_claim_is_filled_anew_with_an_exception_alone(reason: str | N
 
 def test_a_reason_that_a_preview_does_not_know_is_named() -> None:
     assert paths(KEPT_DATA, a_resource_of_ours("TreePopulated", accepted=UNKNOWN), unknown=True) == ["accepted"]
+
+
+@pytest.mark.parametrize(("part", "found"), [("Controller", True), ("LoginNodes", False)])
+def test_a_lost_state_of_slurmctld_is_accepted_with_an_exception_alone(part: str, *, found: bool) -> None:
+    def controller(value: object) -> ResourceView:
+        container = {"name": "slurmctld", "env": [{"name": STATE_LOSS_ACCEPTED, "value": value}]}
+        return below(part, as_stateful_set(a_pod(container)))
+
+    path = "spec.template.spec.containers[0].env[0].value"
+    assert paths(KEPT_DATA, controller("a trial")) == ([path] if found else [])
+    assert paths(KEPT_DATA, controller(UNKNOWN), unknown=True) == ([path] if found else [])
 
 
 def test_the_namespace_of_a_cluster_is_kept_and_another_one_is_not() -> None:

@@ -1,0 +1,52 @@
+"""Record of the claim on which slurmctld has run, by which it knows a lost state from a new cluster's."""
+
+from typing import Any
+
+import pytest
+
+from soperator_pulumi.testing import Deployment
+from tests.rendered.cluster.clusters import a_deployment, containers_of, pod_of
+
+
+def variables_of(deployment: Deployment) -> dict[str, Any]:
+    return {entry["name"]: entry for entry in containers_of(pod_of(deployment, "hpc-controller"))["slurmctld"]["env"]}
+
+
+def test_slurmctld_reads_the_record_of_the_state_in_use_if_there_is_one() -> None:
+    deployment = a_deployment()
+    variables = variables_of(deployment)
+    assert variables["STATE_IN_USE"]["valueFrom"]["configMapKeyRef"] == {
+        "name": "state-in-use",
+        "key": "state-in-use",
+        "optional": True,
+    }
+    assert "STATE_LOSS_ACCEPTED" not in variables
+
+
+def test_the_record_is_made_after_slurmctld_has_answered() -> None:
+    deployment = a_deployment()
+    record = deployment.one("hpc-controller-state-in-use")
+    assert record.inputs["data"] == {"state-in-use": "on the claim slurmctld-state"}
+    assert deployment.one("hpc-controller-ready") in deployment.waits_for(record)
+
+
+@pytest.mark.parametrize(
+    ("storage", "claim", "kept"),
+    [
+        ({}, "slurmctld-state", True),
+        ({"keep": False}, "slurmctld-state", False),
+        ({"keep": False, "state": {"existing_claim": "mine"}}, "mine", True),
+    ],
+)
+def test_the_record_is_kept_with_the_claim(storage: dict[str, Any], claim: str, *, kept: bool) -> None:
+    deployment = a_deployment(storage=storage)
+    record = deployment.one("hpc-controller-state-in-use")
+    assert record.inputs["data"] == {"state-in-use": f"on the claim {claim}"}
+    assert record.request.retainOnDelete is kept
+
+
+def test_a_reason_reaches_slurmctld() -> None:
+    deployment = a_deployment(
+        slurm={"extra": {"FirstJobId": 48201}}, storage={"state": {"accept": {"emptied": "a trial"}}}
+    )
+    assert variables_of(deployment)["STATE_LOSS_ACCEPTED"]["value"] == "a trial"
