@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
+from soperator_pulumi.convert.slurm_text import settings
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.gpus import Vendor
 
@@ -65,6 +66,20 @@ def put_gres(work: Conversion, item: dict[str, Any], text: str, leaves: Sequence
     if any(int(match["count"] or 1) != count for match in whole):
         work.cannot(leaves, f"the GPUs of the pod count: {count}")
     work.needless(leaves, "same as the pod's resources")
+
+
+def put_gpu_type(work: Conversion, item: dict[str, Any], gres_conf: Section) -> None:
+    """Write the type of a node's GPUs, if all lines of its gres.conf give the same."""
+    found = [
+        (line, {setting.key.lower(): setting.value for setting in settings(line.text())}) for line in gres_conf.items()
+    ]
+    types = {values.get("type", "") for _, values in found if values.get("name") == "gpu"}
+    gpus = item.get("gpus", {})
+    if "count" not in gpus or "type" in gpus or len(types) != 1 or not _GRES.fullmatch(f"gpu:{next(iter(types))}"):
+        return
+    for line, values in found:
+        if values.get("type") in types:
+            work.put(gpus, "type", values["type"], line, "pods here write gres.conf from the devices that they have")
 
 
 def _put_gpus(

@@ -101,8 +101,11 @@ def put_slinky_rest(work: Conversion, place: Section, pod: Section) -> None:
 
 
 def put_service(work: Conversion, role: dict[str, Any], service: Section) -> None:
-    """Write the type, the annotations and the allowed sources of a Service in the form of Kubernetes."""
-    kind = service.at("spec", "type")
+    """Write the type, the annotations and the allowed sources of a Service in the form of Kubernetes.
+
+    Until 0.3, the type was next to `spec`, where people's files still have it.
+    """
+    kind = service.at("spec", "type") or service.at("type")
     if kind.text():
         work.put(role, "service", kind.text(), kind)
     for key, value in service.at("metadata", "annotations").entries():
@@ -116,10 +119,11 @@ def put_service(work: Conversion, role: dict[str, Any], service: Section) -> Non
 def put_login_service(work: Conversion, role: dict[str, Any], service: Section) -> None:
     """Write the Service of login nodes, with its port on the machines and the class of its load balancer."""
     put_service(work, role, service)
-    kind, port, balancer = service.at("spec", "type"), service.at("nodePort"), service.at("spec", "loadBalancerClass")
-    if kind.text() in {"LoadBalancer", "NodePort"} and isinstance(port.plain(), int):
+    kind, port, balancer = role.get("service"), service.at("nodePort"), service.at("spec", "loadBalancerClass")
+    kind = kind.value if kind else ""
+    if kind in {"LoadBalancer", "NodePort"} and isinstance(port.plain(), int):
         work.put(role, "node_port", port.plain(), port)
-    if kind.text() == "LoadBalancer" and balancer.text():
+    if kind == "LoadBalancer" and balancer.text():
         work.put(role, "load_balancer_class", balancer.text(), balancer)
 
 

@@ -1,6 +1,7 @@
 """Parts that the values of Slinky's chart slurm share with the specs of its custom resources."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,9 @@ from soperator_pulumi.spec.node_set import MIB_PER_GIB
 
 _CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
 _MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what the machine has"
+
+_ORDINAL = re.compile(r"-([0-9]+)$")
+"""End of a name that pods have, and so no pool."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,18 @@ def put_controller(work: Conversion, spec: Section, pod: Section) -> None:
         work.put(state, "storage_class", storage_class.text(), storage_class)
 
 
-def put_login(work: Conversion, spec: Section, pod: Section, submounts: Submounts) -> None:
-    """Write the login nodes from one LoginSet."""
-    role = work.mapping("login")
+def put_login(work: Conversion, role: dict[str, Any], spec: Section, pod: Section, submounts: Submounts) -> None:
+    """Write login nodes of the stack, `login` or one of its pools, from a LoginSet."""
     put_pods(work, role, spec.at("login", "resources"), pod)
     if spec.at("replicas"):
         work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     put_login_service(work, role, spec.at("service"))
     _put_volumes(spec.at("login"), pod, LOGIN_PODS, submounts)
+
+
+def login_pool(work: Conversion, name: str) -> dict[str, Any]:
+    """Return the pool of the stack for a further LoginSet, whose pods will have names that begin with `login-`."""
+    return work.mapping("login", "pools", _ORDINAL.sub(r"\1", name.rpartition("login-")[2]))
 
 
 def put_no_login(work: Conversion) -> None:

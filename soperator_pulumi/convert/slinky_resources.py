@@ -55,6 +55,8 @@ _CONTROLLER_RULES: tuple[Rule, ...] = (
 
 _SERVICE_RULES = (
     *needless("a service is part of its cluster", "spec.controllerRef.**"),
+    *cannot(KEYS, "spec.slurmKeyRef.**"),
+    *cannot(TOKENS, "spec.jwtKeyRef.**", "spec.jwtHs256KeyRef.**", "spec.jwksKeyRef.**"),
     *cannot(WHY, "spec.*.image"),
 )
 
@@ -131,12 +133,11 @@ def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts
     if not logins:
         slinky_parts.put_no_login(work)
         return
-    first, *others = logins
-    template = first.at("spec", "template")
-    slinky_parts.put_login(work, first.at("spec"), template.at("spec"), submounts)
-    put_user_pods(work, work.mapping("login"), template.at("spec"), template.at("metadata"), accounts)
-    for other in others:
-        work.cannot(other, f"a cluster here has one set of login nodes, that of {first.path.rstrip(': ')}")
+    for index, login in enumerate(logins):
+        template, name = login.at("spec", "template"), login.at("metadata", "name").text()
+        role = slinky_parts.login_pool(work, name) if index else work.mapping("login")
+        slinky_parts.put_login(work, role, login.at("spec"), template.at("spec"), submounts)
+        put_user_pods(work, role, template.at("spec"), template.at("metadata"), accounts)
 
 
 def _put_files(work: Conversion, references: Section, sources: Sequence[Source]) -> None:

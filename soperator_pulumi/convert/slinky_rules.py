@@ -84,7 +84,7 @@ CONTROLLER_RULES: tuple[Rule, ...] = (
 """Accounts of values that `put_controller` does not convert."""
 
 LOGIN_RULES: tuple[Rule, ...] = (
-    *needless("this set is the login nodes", "enabled"),
+    *needless("a set of login nodes exists or not", "enabled"),
     *_container("login"),
     *_sidecar("initconf"),
     *cannot("root cannot log in: declare people under `users`, with a uid and keys", "rootSshAuthorizedKeys"),

@@ -67,6 +67,7 @@ _RULES: tuple[Rule, ...] = (
     *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
     *cannot(WHY, "accounting.slurmdbd.image", "accounting.slurmdbd.image.**"),
     *cannot(WHY, "restapi.slurmrestd.image", "restapi.slurmrestd.image.**"),
+    *needless("the other keys describe the database", "accounting.storageConfig.enabled"),
     *cannot(ACCOUNTING, "accounting.**", switch="accounting.enabled"),
     *cannot(REST, "restapi.**"),
     *cannot(DIRECTORIES, "sssd.**"),
@@ -128,23 +129,21 @@ def _put_services(work: Conversion, root: Section) -> None:
 def _put_login(
     work: Conversion, root: Section, release: SlinkyRelease, submounts: Submounts, accounts: ServiceAccounts
 ) -> None:
-    """Write the first enabled set of login nodes: a cluster here has only one."""
+    """Write the enabled sets of login nodes: the first as `login`, the others as its pools."""
     own = (*LOGIN_RULES, *_POD_RULES)
-    chart, chosen = Section(None), ""
+    chart, role = Section(None), None
     for name, place in root.at("loginsets").parts():
         chart = _over(root.at("loginsetDefaults"), release.of_login_set(name), "loginsetDefaults")
         spec = _laid_over(chart, place)
         if not spec.at("enabled").is_on():
             work.needless(place, "the login set is not enabled")
-        elif chosen:
-            work.cannot(place, f"a cluster here has one set of login nodes, that of {chosen}")
         else:
-            chosen = place.path
-            work.needless(_own_leaf(place), "this set is the login nodes")
-            slinky_parts.put_login(work, spec, spec.at("podSpec"), submounts)
-            put_user_pods(work, work.mapping("login"), spec.at("podSpec"), spec.at("metadata"), accounts)
+            role = work.mapping("login") if role is None else slinky_parts.login_pool(work, name)
+            work.needless(_own_leaf(place), "this set has only defaults")
+            slinky_parts.put_login(work, role, spec, spec.at("podSpec"), submounts)
+            put_user_pods(work, role, spec.at("podSpec"), spec.at("metadata"), accounts)
         rules.apply(work, spec, place.leaves(), 2, own)
-    if chosen:
+    if role is not None:
         rules.apply(work, chart, root.at("loginsetDefaults").leaves(), 1, own)
     else:
         slinky_parts.put_no_login(work)
@@ -193,7 +192,8 @@ def _put_for_all(work: Conversion, root: Section) -> None:
     on = root.at("priorityClass", "enabled").is_on()
     name = root.at("priorityClass", "name") if on else named
     if name.text():
-        for role in (work.mapping("controller"), work.mapping("login"), *work.listed("node_sets")):
+        pools = work.stack.get("login", {}).get("pools", {}).values()
+        for role in (work.mapping("controller"), work.mapping("login"), *pools, *work.listed("node_sets")):
             if "priority_class" not in role:
                 work.put(role, "priority_class", name.text(), name)
 

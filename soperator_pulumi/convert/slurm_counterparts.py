@@ -27,6 +27,7 @@ _ALWAYS = {
     "grestypes": (r"gpu|shard", "it follows from node_sets[].gpus"),
     "jobacctgathertype": (r"jobacct_gather/cgroup", _CONSTRAINED),
     "proctracktype": (r"proctrack/cgroup", _CONSTRAINED),
+    "suspendtime": (r"-1|infinite", "no node here is powered down"),
     "selecttype": (r"select/cons_tres", "it is the same here"),
     "taskplugin": (r"task/(affinity|cgroup)", _CONSTRAINED),
 }

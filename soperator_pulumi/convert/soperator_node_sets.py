@@ -7,7 +7,7 @@ from typing import Any
 from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.container_parts import tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gres
+from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gpu_type, put_gres
 from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
@@ -39,6 +39,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
         work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     put_devices(work, item, spec.at("slurmd", "resources"))
     _put_size(work, item, spec)
+    put_gpu_type(work, item, spec.at("nodeConfig", "gresConfig"))
     for feature in spec.at("nodeConfig", "features").items():
         work.add(work.listed("features", of=item), feature.text(), feature)
     if spec.at("priorityClass").text():

@@ -36,7 +36,7 @@ def put_user_pods(
 
     Args:
         work: The conversion.
-        role: Role in the stack: `login`, or an item of `node_sets`.
+        role: Role in the stack: `login`, one of its pools, or an item of `node_sets`.
         pod: Spec of the pod.
         metadata: Labels and annotations of the pod.
         accounts: ServiceAccounts of the input, which take note of the pod's.
@@ -59,13 +59,18 @@ def put_user_pods(
             work.add(work.listed("host_aliases", of=role), plain, leaves)
     grace = pod.at("terminationGracePeriodSeconds")
     if grace.text():
-        is_login = role is work.stack.get("login")
+        is_login = _is_login(work, role)
         place, key = (role, "termination_grace") if is_login else (work.mapping("drain", of=role), "grace")
         work.put(place, key, f"{grace.text()}s", grace)
     accounts.use(role, pod.at("serviceAccountName"))
     token = pod.at("automountServiceAccountToken")
     if token.plain() is False:
         work.needless(token, "pods never have a token of Kubernetes' API")
+
+
+def _is_login(work: Conversion, role: dict[str, Any]) -> bool:
+    login = work.stack.get("login", {})
+    return any(role is pods for pods in (login, *login.get("pools", {}).values()))
 
 
 def put_pairs(work: Conversion, role: dict[str, Any], key: str, pairs: Section, but: str = "") -> None:
@@ -109,7 +114,7 @@ class ServiceAccounts:
         for role, place in self._uses:
             name = place.text()
             account = work.mapping("service_account", of=role)
-            work.put(account, "name", name, place, "" if role is work.stack.get("login") else _JOBS)
+            work.put(account, "name", name, place, "" if _is_login(work, role) else _JOBS)
             found = self.objects.get(name)
             if found is None or names.count(name) > 1:
                 account["create"] = work.value(False)

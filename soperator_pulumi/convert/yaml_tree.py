@@ -16,6 +16,12 @@ MAX_DEPTH = 64
 
 _NEEDED = "Give a plain YAML file: render templates and decrypt encrypted values before."
 
+_SLURM_CONF = re.compile(r"(?im)^\s*(ClusterName|SlurmctldHost|NodeName|PartitionName)\s*=")
+_NOT_SLURM_CONF = (
+    "is slurm.conf, which describes no pods, images and volumes. Write a stack by hand: nodes as node_sets, partitions "
+    "as partitions, and other settings as slurm.extra (docs/your-cluster.md)."
+)
+
 _NUMBERS = (
     ("int", r"[-+]?(0|[1-9][0-9_]*)|[-+]?0o?[0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?0b[01_]+", "-+0123456789"),
     ("float", r"[-+]?([0-9][0-9_]*)?\.[0-9_]+([eE][-+]?[0-9]+)?|[-+]?[0-9]+([eE][-+]?[0-9]+)|\.nan", "-+0123456789."),
@@ -197,8 +203,10 @@ def read(text: str, name: str, prefix: str = "", first_line: int = 0) -> list[Tr
         first_line: Lines of the file before the text.
 
     Raises:
-        ConversionError: The text is not YAML, or has a repeated key, a tag, or too many values or levels.
+        ConversionError: The text is slurm.conf or not YAML, or has a repeated key, a tag, or too many values or levels.
     """
+    if _SLURM_CONF.search(text) and not re.search(r"(?m)^[\w-]+:", text):
+        raise ConversionError(f"{name}: {_NOT_SLURM_CONF}")
     try:
         documents = _documents(text, name, prefix, first_line)
     except yaml.MarkedYAMLError as error:

@@ -6,6 +6,10 @@
 | `RealMemory` with a unit | gnosia93/slurm-on-eks |
 | devices of RDMA mounted from the machine | Azure/cluster-api-for-slinky, guides for OKE |
 | a claim's `size` and `storageClass`, which the chart doesn't read | modules for EKS, exalsius' umbrella chart |
+| `type` of a Service next to its `spec`, and `storageConfig.enabled` | modules for EKS with Aurora |
+| several LoginSets, and keys in custom resources | operator's guides |
+| gres.conf by hand, and `SuspendTime=-1` | guides for soperator on OKE |
+| slurm.conf alone | khemingkapat/ai_sandbox |
 | soperator's own annotations of node sets | sohamda/nebius-soperator-finetune |
 """
 
@@ -14,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.errors import ConversionError
 from soperator_pulumi.spec.cluster import parse_cluster
 from tests.unit.convert.conversions import completed, converted
 
@@ -122,3 +127,80 @@ def test_the_time_that_pods_have_to_stop_is_that_of_sessions_and_of_jobs(tmp_pat
 
     cluster = parse_cluster(completed(conversion))
     assert cluster.login.stop_seconds == cluster.node_sets[0].drain.grace.total_seconds() == 3600
+
+
+def test_a_type_of_service_next_to_its_spec_is_taken_over(tmp_path: Path) -> None:
+    text = f"clusterName: hpc\nrestapi: {{service: {{type: ClusterIP}}}}\nnodesets: {{cpu: {NODE_SET}}}\n"
+    conversion = converted(tmp_path, text)
+    assert conversion.cluster["rest"]["service"] == "ClusterIP"
+    assert account(conversion, "restapi.service.type")[0] is Fate.TAKEN
+
+
+def test_a_switch_of_the_databases_settings_is_not_needed(tmp_path: Path) -> None:
+    accounting = "accounting: {enabled: true, storageConfig: {enabled: true, host: db}}"
+    text = f"clusterName: hpc\n{accounting}\nnodesets: {{cpu: {NODE_SET}}}\n"
+    conversion = converted(tmp_path, text)
+    assert account(conversion, "accounting.storageConfig.enabled") == (
+        Fate.NOT_NEEDED,
+        "the other keys describe the database",
+    )
+
+
+def test_further_sets_of_login_nodes_become_pools_with_the_names_that_a_person_would_choose(tmp_path: Path) -> None:
+    def login_set(name: str) -> str:
+        return (
+            f"---\napiVersion: slinky.slurm.net/v1beta1\nkind: LoginSet\nmetadata: {{name: {name}}}\n"
+            f"spec: {{controllerRef: {{name: slurm}}, replicas: 2}}\n"
+        )
+
+    controller = (
+        "apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: slurm}\nspec: {clusterName: hpc}\n"
+    )
+    sets = "".join(map(login_set, ("slurm-login", "slurm-login-gpu", "large-2")))
+    conversion = converted(tmp_path, f"{controller}{sets}")
+    assert conversion.cluster["login"] == {
+        "replicas": 2,
+        "pools": {"gpu": {"replicas": 2}, "large2": {"replicas": 2}},
+    }
+
+
+def test_keys_of_slinkys_services_have_the_account_of_keys(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: slurm}\nspec: {clusterName: hpc}\n"
+        "---\napiVersion: slinky.slurm.net/v1beta1\nkind: Accounting\nmetadata: {name: slurm}\n"
+        "spec: {slurmKeyRef: {name: a, key: b}, jwtKeyRef: {name: a, key: b}, storageConfig: {host: db}}\n"
+    )
+    conversion = converted(tmp_path, text)
+    assert "munge key" in account(conversion, "Accounting/slurm: spec.slurmKeyRef.name")[1]
+    assert "tokens are signed" in account(conversion, "Accounting/slurm: spec.jwtKeyRef.key")[1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        ('["Name=gpu Type=a100 File=/dev/nvidia[0-7]"]', "a100"),
+        ('["Name=gpu Type=a100 File=/dev/nvidia0", "Name=gpu Type=h100 File=/dev/nvidia1"]', None),
+        ('["Name=gpu Type=3090 File=/dev/nvidia0"]', None),
+        ("[AutoDetect=nvidia]", None),
+    ],
+)
+def test_a_line_of_gres_conf_gives_the_type_of_the_gpus(tmp_path: Path, lines: str, kind: str | None) -> None:
+    text = (
+        "clusterName: hpc\nnodesets:\n  - name: gpu\n    replicas: 1\n"
+        f"    nodeConfig: {{gresConfig: {lines}}}\n    slurmd: {{resources: {{cpu: 8, memory: 64Gi, gpu: 8}}}}\n"
+    )
+    (item,) = converted(tmp_path, text).cluster["node_sets"]
+    assert item["gpus"].get("type") == kind
+
+
+@pytest.mark.parametrize("value", ["-1", "INFINITE", "600"])
+def test_power_saving_that_is_off_is_not_missed(tmp_path: Path, value: str) -> None:
+    text = f"clusterName: hpc\ncontroller: {{extraConfMap: {{SuspendTime: {value}}}}}\nnodesets: {{cpu: {NODE_SET}}}\n"
+    fate = Fate.NOT_POSSIBLE if value == "600" else Fate.NOT_NEEDED
+    assert account(converted(tmp_path, text), "controller.extraConfMap.SuspendTime")[0] is fate
+
+
+@pytest.mark.parametrize("more", ["", "MaxJobs 5\n", "NodeName=c[1-2] CPUs=4 # two\n  x\n"])
+def test_slurm_conf_alone_is_refused_by_its_name(tmp_path: Path, more: str) -> None:
+    with pytest.raises(ConversionError, match=r"slurm\.conf, which describes no pods.*slurm\.extra"):
+        converted(tmp_path, f"ClusterName=hpc\nSlurmctldHost=head\n{more}PartitionName=a Nodes=ALL Default=YES\n")

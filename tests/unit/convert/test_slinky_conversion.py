@@ -96,7 +96,7 @@ def test_a_node_on_each_machine_needs_a_number(tmp_path: Path) -> None:
     parse_cluster(completed(conversion))
 
 
-def test_login_nodes_come_from_the_first_set_that_is_enabled(tmp_path: Path) -> None:
+def test_login_nodes_come_from_the_first_set_that_is_enabled_and_pools_from_the_others(tmp_path: Path) -> None:
     text = f"""
 clusterName: hpc
 loginsetDefaults: {{service: {{spec: {{type: LoadBalancer, loadBalancerSourceRanges: [10.1.0.0/16]}}}}}}
@@ -110,7 +110,7 @@ loginsets:
       resources: {{requests: {{cpu: 1, memory: 1073741824, ephemeral-storage: 1Gi}}}}
     podSpec:
       volumes: [{{name: homes, persistentVolumeClaim: {{claimName: homes}}}}, {{name: unused, emptyDir: {{}}}}]
-  more: {{replicas: 7}}
+  more-2: {{replicas: 7, podSpec: {{nodeSelector: {{pool: gpu}}, terminationGracePeriodSeconds: 600}}}}
 nodesets: {{cpu: {NODE_SET}}}
 """
     conversion = converted(tmp_path, text)
@@ -121,10 +121,19 @@ nodesets: {{cpu: {NODE_SET}}}
         "service_annotations": {"example.com/internal": "true"},
         "allowed_sources": ["10.1.0.0/16"],
         "pod_resources": {"requests": {"cpu": "1", "memory": "1048576Ki"}},
+        "pools": {
+            "more2": {
+                "replicas": 7,
+                "service": "LoadBalancer",
+                "allowed_sources": ["10.1.0.0/16"],
+                "node_selector": {"pool": "gpu"},
+                "termination_grace": "600s",
+            }
+        },
     }
     assert conversion.cluster["jail"]["submounts"] == [{"path": "/home", "existing_claim": "homes"}]
     assert fate_of(conversion, "loginsets.on.service.port") is Fate.NOT_POSSIBLE
-    assert fate_of(conversion, "loginsets.more.replicas") is Fate.NOT_POSSIBLE
+    assert fate_of(conversion, "loginsets.more-2.replicas") is Fate.TAKEN
     parse_cluster(completed(conversion))
 
 
