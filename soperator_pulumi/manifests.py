@@ -28,6 +28,7 @@ from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.manifests_page import ManifestsPage, SecretNote
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
+from soperator_pulumi.render import layout
 from soperator_pulumi.testing import Deployment, Recorded, Secret
 
 _KUBERNETES = "kubernetes:"
@@ -97,6 +98,8 @@ def manifests_of(deployment: Deployment) -> Manifests:
         body = _body(resource)
         if body is None:
             other_resources.append(resource)
+        elif _records_a_start(body):
+            continue
         elif body["kind"] == "Secret" or _holds_secret(body):
             secrets.append(_note(body))
         else:
@@ -117,6 +120,11 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
     if resource.type.startswith(_KUBERNETES) and resource.inputs.get("kind") == kind and not kind.endswith("List"):
         return {**resource.inputs}
     return None
+
+
+def _records_a_start(body: Mapping[str, Any]) -> bool:
+    """Return True for the record that slurmctld has run. With it, slurmctld would not start on a new volume."""
+    return body["kind"] == "ConfigMap" and (body.get("metadata") or {}).get("name") == layout.STATE_IN_USE
 
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:

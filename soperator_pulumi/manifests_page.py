@@ -45,7 +45,8 @@ _LIMITS = """\
 - **No rolling update.** Workers have the strategy OnDelete: changed pods are recreated when someone deletes them.
 - **No switch of the jail.** The first tree is active once it is filled. A tree of another source is filled, but not
   used.
-- **No memory of the jail.** A claim that has lost its contents is filled as if the cluster were new.
+- **No memory of the jail and of Slurm's state.** A claim that has lost its contents is filled, and slurmctld starts on
+  an empty one, as if the cluster were new.
 - **No protection.** `kubectl delete` deletes the claims with the jail, the homes and Slurm's state.
 - **No order beyond that of the files.** Pods start before the tree is filled; logins and jobs fail until then. New
   nodes take up work two minutes after they have joined.

@@ -9,7 +9,7 @@ def main() -> int:
     """Be the project's own proxy, which takes any login pod, for one of them."""
     pod = sys.argv.pop(1)
 
-    def chosen(cluster: object, pods: str) -> str | None:
+    def chosen(cluster: object, pods: str, login: str) -> str | None:
         return pod
 
     ssh_proxy._ready_login_pod = chosen

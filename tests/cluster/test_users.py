@@ -5,7 +5,7 @@ The cluster of three workers is left as it was.
 
 import pytest
 
-from tests.cluster.slurm import Slurm
+from tests.cluster.slurm import SMALL, Slurm
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -29,6 +29,23 @@ def test_a_new_user_logs_in_and_runs_while_a_job_of_another_continues(workers: S
         lambda: "carol" in slurm.exec("cpu-1", "slurmd", "sh", "-c", "getent passwd carol || true"),
         what="the workers know carol by name",
     )
+
+
+def test_a_login_pool_admits_the_members_of_its_groups_alone(workers: Slurm) -> None:
+    slurm = workers
+    pods_before = {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
+    slurm.cluster["users"].append({"name": "carol", "uid": 2003, "shell": "/bin/sh", "groups": ["physics"]})
+    slurm.cluster["groups"] = [{"name": "physics", "gid": 3000}]
+    pool = {"groups": ["physics"], "pod_resources": SMALL}
+    slurm.cluster["login"] = {**slurm.cluster.get("login", {}), "pools": {"large": pool}}
+    slurm.up()
+
+    way = slurm.by_way_of("login-large-0")
+    shown = slurm.ssh("hostname; srun -N1 --overcommit id -un", user="carol", options=way).stdout.split()
+    assert shown == ["login-large-0", "carol"]
+    assert slurm.ssh("true", options=way, check=False).returncode == 255, "alice is in no group of the pool"
+    assert slurm.ssh("hostname").stdout.strip() == "login-0"
+    assert pods_before < {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
 
 
 def test_a_removed_user_does_not_get_in_any_more(workers: Slurm) -> None:

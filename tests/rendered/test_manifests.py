@@ -71,7 +71,8 @@ def test_every_object_that_pulumi_applies_is_there_with_its_configuration_files(
 
     assert len(config_maps) == 5
     assert found == (applied | config_maps) - {
-        ("Secret", name) for name in ("database-password", "munge-key", "ssh-host-key")
+        *(("Secret", name) for name in ("database-password", "munge-key", "ssh-host-key")),
+        ("ConfigMap", "state-in-use"),  # with it, slurmctld would not start on a new volume
     }
     assert body(files, "ConfigMap", "slurm-config")["data"] == deployment.one("hpc-slurm-config").inputs["files"]
 
