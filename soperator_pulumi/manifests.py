@@ -124,7 +124,7 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
 
 def _records_a_start(body: Mapping[str, Any]) -> bool:
     """Return True for the record that slurmctld has run. With it, slurmctld would not start on a new volume."""
-    return body["kind"] == "ConfigMap" and (body.get("metadata") or {}).get("name") == layout.STATE_IN_USE
+    return (body["kind"], (body.get("metadata") or {}).get("name")) == ("ConfigMap", layout.STATE_IN_USE)
 
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
