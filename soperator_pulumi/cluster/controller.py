@@ -32,7 +32,6 @@ from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
-from soperator_pulumi.cluster.storage import kept_data
 from soperator_pulumi.lifecycle import SLURM_CONFIG_MAP, PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
@@ -78,7 +77,7 @@ class Controller(pulumi.ComponentResource):
     """Refuses every eviction."""
 
     state_in_use: ConfigMap
-    """Tells later starts of slurmctld that there is a state, and on which claim. Kept with the claim."""
+    """Tells later starts of slurmctld that there is a state, and on which claim."""
 
     def __init__(
         self,
@@ -99,14 +98,12 @@ class Controller(pulumi.ComponentResource):
             annotations=version_mark(parts.spec),
         )
         self.disruption_budget = create_disruption_budget(name, own, "controller")
-        storage = parts.spec.storage
         self.state_in_use = ConfigMap(
             f"{name}-state-in-use",
+            # A destroy deletes it, with the claim kept or not: a later `up` could not create it again.
             metadata=own.metadata(layout.STATE_IN_USE),
             data={layout.STATE_IN_USE: pulumi.Output.concat("on the claim ", parts.state.name)},
-            opts=own.behind(self.ready).options(
-                kept_data(keep=storage.keep or storage.state.existing_claim is not None, protect=False)
-            ),
+            opts=own.behind(self.ready).options(),
         )
         self.register_outputs({})
 

@@ -15,7 +15,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
     hpc-controller                    kubernetes:apps/v1:StatefulSet
     hpc-controller-disruption         kubernetes:policy/v1:PodDisruptionBudget
     hpc-controller-ready              pulumi-python:dynamic/soperator:PodsReady
-    hpc-controller-state-in-use       kubernetes:core/v1:ConfigMap retain
+    hpc-controller-state-in-use       kubernetes:core/v1:ConfigMap
   hpc-cpu                             soperator-pulumi:index:NodeSet
     hpc-cpu                           kubernetes:apps/v1:StatefulSet
     hpc-cpu-disruption                kubernetes:policy/v1:PodDisruptionBudget

@@ -33,7 +33,7 @@ def test_nothing_else_is_protected() -> None:
         for resource in a_deployment().recorded
         if resource.request.protect or resource.request.retainOnDelete
     }
-    assert protected == {*KEPT, "hpc-controller-state-in-use"}
+    assert protected == set(KEPT)
 
 
 def test_claims_have_the_size_class_and_access_mode_of_the_spec() -> None:

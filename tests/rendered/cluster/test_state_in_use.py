@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import a_deployment, containers_of, pod_of
 
@@ -30,19 +28,10 @@ def test_the_record_is_made_after_slurmctld_has_answered() -> None:
     assert deployment.one("hpc-controller-ready") in deployment.waits_for(record)
 
 
-@pytest.mark.parametrize(
-    ("storage", "claim", "kept"),
-    [
-        ({}, "slurmctld-state", True),
-        ({"keep": False}, "slurmctld-state", False),
-        ({"keep": False, "state": {"existing_claim": "mine"}}, "mine", True),
-    ],
-)
-def test_the_record_is_kept_with_the_claim(storage: dict[str, Any], claim: str, *, kept: bool) -> None:
-    deployment = a_deployment(storage=storage)
-    record = deployment.one("hpc-controller-state-in-use")
-    assert record.inputs["data"] == {"state-in-use": f"on the claim {claim}"}
-    assert record.request.retainOnDelete is kept
+def test_the_record_names_the_claim_and_goes_with_a_destroy_so_that_a_later_up_can_create_it() -> None:
+    record = a_deployment(storage={"state": {"existing_claim": "mine"}}).one("hpc-controller-state-in-use")
+    assert record.inputs["data"] == {"state-in-use": "on the claim mine"}
+    assert not record.request.retainOnDelete
 
 
 def test_a_reason_reaches_slurmctld() -> None:
