@@ -1,10 +1,17 @@
 """What a user sends to slurmctld and slurmd, and their answers to the others meanwhile."""
 
+import base64
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT, SLURMD_PORT
 from tests.cluster.greed import NEVER_READ, large_jobs
 from tests.cluster.slurm import Slurm
+from tests.unit.spank_plugin.compiler import toolchain
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -95,3 +102,33 @@ def test_slurmctld_keeps_few_answers_that_a_user_does_not_read(slurm: Slurm) -> 
         assert slurm.ssh("srun -w cpu-1 hostname", user="bob").stdout == "cpu-1\n"
     finally:
         slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
+
+
+OTHERS_TYPES = "2004 2029 2058 5042 6001 6011"
+"""Those of answers, and of requests to slurmd: slurmctld has no use for them from anyone."""
+
+
+@pytest.fixture
+def damaged_messages(tmp_path: Path) -> bytes:
+    """Return a library that has a client send damaged messages (damaged_messages.c)."""
+    tools, source, library = toolchain(), Path(__file__).with_name("damaged_messages.c"), tmp_path / "library.so"
+    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-ldl"]
+    command = [*tools.compiler, *flags, "-o", str(library), str(source)]
+    subprocess.run(command, env={**os.environ, **tools.environment}, check=True, timeout=300)
+    return library.read_bytes()
+
+
+@pytest.mark.soak
+def test_damaged_messages_that_slurmctld_does_not_expect_of_a_user_do_not_end_it(
+    slurm: Slurm, damaged_messages: bytes
+) -> None:
+    """Slurm 24.11 and 26.05 read them, and end at one in some hundred."""
+    process = slurm.exec("controller-0", "slurmctld", "pgrep", "-o", "-x", "slurmctld")
+    slurm.ssh("base64 -d > damaged.so", user="greedy", stdin=base64.b64encode(damaged_messages).decode())
+
+    for seed, client in enumerate(["squeue", "sinfo", "sbatch --hold --wrap true", "scontrol show node"] * 2):
+        damaging = f"MESSAGES=300 SEED={seed} TYPES={shlex.quote(OTHERS_TYPES)} LD_PRELOAD=./damaged.so"
+        assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+
+    assert slurm.exec("controller-0", "slurmctld", "pgrep", "-o", "-x", "slurmctld") == process
+    assert slurm.ssh("srun hostname", user="bob").stdout

@@ -39,18 +39,56 @@ int unpackstr_array(char ***strings, unsigned *count, void *buffer)
     return 0;
 }
 int unpack(char ***strings, unsigned *count, void *buffer) { return unpackstr_array(strings, count, buffer); }
+
+struct message { unsigned short version, flags, type; unsigned sender; int answers; };
+int unpack_msg(void *message, void *buffer) { return 0; }
+int unpack_header(void *header, void *buffer)
+{
+    struct message *sent = buffer;
+
+    memcpy(header, sent, 6);
+    return sent->answers ? unpack_msg(header, buffer) : 0;
+}
+void auth_g_get_ids(void *credential, unsigned *user, unsigned *group) { *user = *(unsigned *)credential; }
+int slurm_unpack_received_msg(void *message, int descriptor, void *buffer)
+{
+    struct message *sent = buffer;
+    unsigned user, group;
+
+    if (unpack_header(message, buffer))
+        return -1;
+    if (!sent->flags)
+        auth_g_get_ids(&sent->sender, &user, &group);
+    return unpack_msg(message, buffer);
+}
+int ask(unsigned type, unsigned sender, int is_signed, int answers)
+{
+    struct message sent = {1, !is_signed, type, sender, answers}, received;
+
+    return slurm_unpack_received_msg(&received, -1, &sent);
+}
 """
+"""What stands for libslurm. A message without a signature has flags."""
+
 PROGRAM = """\
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 void *hostlist_create(const char *list);
 int unpack(char ***strings, unsigned *count, void *buffer);
+int ask(unsigned type, unsigned sender, int is_signed, int answers);
+int unpack_msg(void *message, void *buffer);
 int main(int count, char **words)
 {
     char **strings;
     unsigned unpacked;
 
+    if (count == 5) {
+        int result = ask(atoi(words[1]), atoi(words[2]), atoi(words[3]), atoi(words[4]));
+
+        return unpack_msg(NULL, NULL) ? 2 : result != 0; /* what slurmctld asks for itself is read */
+    }
     if (count == 2)
         return hostlist_create(words[1]) ? 0 : 1;
     if (count == 4)
@@ -63,7 +101,9 @@ int main(int count, char **words)
 }
 """
 """Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second.
-With a third word, accept connections before that."""
+With a third word, accept connections before that.
+
+Four words are a message: its type, its sender, and whether it is signed and brings answers. Return 0 if it is read."""
 
 DAEMON = """\
 import contextlib, selectors, socket
@@ -225,9 +265,43 @@ def test_slurmctld_reads_the_strings_of_its_state_whole(build: Path) -> None:
 
 def test_a_program_without_slurms_library_runs_all_the_same(build: Path) -> None:
     """slurmctld gives what it was started with to the programs that it starts."""
-    libraries = ":".join(str(path) for path in build.glob("bounded_*.so"))
+    libraries = ":".join(str(path) for path in [*build.glob("bounded_*.so"), build / "known_messages.so"])
     environment = {"LD_PRELOAD": libraries, "LD_BIND_NOW": "1", "ENVIRONMENT_MAX": "1"}
     assert subprocess.run(["/bin/true"], env=environment, capture_output=True, check=True, timeout=60).stderr == b""
+
+
+REQUEST_PING, REQUEST_SUBMIT_BATCH_JOB, RESPONSE_SLURM_RC = 1008, 4003, 8001
+REQUEST_CONTROL_STATUS, RESPONSE_JOB_INFO, RESPONSE_TOPO_INFO, REQUEST_LAUNCH_TASKS = 2053, 2004, 2029, 6001
+MESSAGE_NODE_REGISTRATION_STATUS = 1002
+ROOT_ID, USER_ID = 0, 2001
+
+
+@pytest.mark.parametrize(
+    ("message", "read"),
+    [
+        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False), True),
+        ((REQUEST_PING, USER_ID, True, False), True),
+        ((REQUEST_CONTROL_STATUS, USER_ID, True, False), True),
+        ((RESPONSE_SLURM_RC, USER_ID, True, False), True),
+        ((REQUEST_PING, USER_ID, False, False), True),
+        ((RESPONSE_JOB_INFO, USER_ID, True, False), False),
+        ((RESPONSE_TOPO_INFO, USER_ID, True, False), False),
+        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False), False),
+        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False), False),
+        ((REQUEST_PING, USER_ID, True, True), False),
+        ((REQUEST_PING, ROOT_ID, True, True), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False), True),
+        ((RESPONSE_JOB_INFO, ROOT_ID, True, False), True),
+    ],
+)
+def test_of_users_only_messages_that_their_programs_send_are_read(
+    build: Path, message: tuple[int, int, bool, bool], read: bool
+) -> None:
+    """A message is a type and a sender, and whether it is signed and brings answers."""
+    command = [str(build / "program"), *(str(int(word)) for word in message)]
+    environment = {"LD_PRELOAD": str(build / "known_messages.so")}
+    assert subprocess.run(command, env=environment, check=False, timeout=60).returncode == int(not read)
 
 
 class Callers:

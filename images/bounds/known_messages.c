@@ -1,0 +1,100 @@
+/*
+ * unpack_msg for slurmctld, by LD_PRELOAD: of users, only messages that their programs send are read.
+ *
+ * Slurm 24.11 and 26.05 read a message of any type from everyone, with a signature or without, before they ask who may send
+ * it. Damaged ones of the daemons' types, and damaged answers, write to memory that isn't theirs, or end the daemon. Of the
+ * types below, none of 20,000 damaged ones did so while it was read; some end slurmctld later, which this doesn't prevent.
+ *
+ * root and slurmctld's own user, as whom all daemons send, may send everything. What slurmctld asks for itself is not judged.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+#define UNPACK_ERROR (-1) /* SLURM_ERROR */
+#define NO_TYPE 0
+#define NO_USER ((uid_t)-1)
+
+/* Of msg_type.h, first and last of every row: all that slurmctld answers but what daemons and other clusters send. */
+static const uint16_t KNOWN[][2] = {
+    {1003, 1003}, {1005, 1005}, {1008, 1010}, {1012, 1015}, {1021, 1021}, {1023, 1023}, {1025, 1027}, /* control */
+    {2001, 2001}, {2003, 2003}, {2005, 2005}, {2007, 2007}, {2009, 2009}, {2011, 2011}, {2015, 2015}, {2017, 2019},
+    {2021, 2022}, {2024, 2024}, {2026, 2026}, {2028, 2028}, {2030, 2031}, {2035, 2035}, {2037, 2037}, {2039, 2041},
+    {2043, 2043}, {2049, 2049}, {2051, 2051}, {2053, 2053}, {2055, 2055}, {2057, 2057}, {2200, 2200}, {2202, 2202}, /* shown */
+    {3001, 3009}, {3011, 3011}, {3014, 3016}, /* changed */
+    {4001, 4001}, {4003, 4003}, {4007, 4007}, {4012, 4012}, {4014, 4014}, {4019, 4019}, {4021, 4023}, {4025, 4025},
+    {4027, 4029}, /* jobs */
+    {5001, 5001}, {5005, 5005}, {5007, 5008}, {5014, 5014}, {5016, 5017}, {5021, 5021}, {5023, 5023}, {5032, 5032},
+    {5038, 5039}, {5041, 5041}, /* steps, and what ends them */
+    {8001, 8001}, /* the answer of an srun that slurmctld has asked */
+};
+
+/* The message that this thread receives. */
+static _Thread_local struct {
+    bool received;
+    uint16_t type;
+    uid_t sender;
+} message;
+
+static int (*receive)(void *received, int descriptor, void *buffer);
+static int (*read_header)(void *header, void *buffer);
+static void (*get_ids)(void *credential, uid_t *user, gid_t *group);
+static int (*unpack)(void *unpacked, void *buffer);
+
+__attribute__((constructor)) static void prepare(void)
+{
+    receive = (int (*)(void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_received_msg");
+    read_header = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_header");
+    get_ids = (void (*)(void *, uid_t *, gid_t *))dlsym(RTLD_NEXT, "auth_g_get_ids");
+    unpack = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_msg");
+}
+
+static bool is_known(uint16_t type)
+{
+    for (size_t row = 0; row < sizeof(KNOWN) / sizeof(KNOWN[0]); row++)
+        if (KNOWN[row][0] <= type && type <= KNOWN[row][1])
+            return true;
+    return false;
+}
+
+EXPORTED int slurm_unpack_received_msg(void *received, int descriptor, void *buffer)
+{
+    int result;
+
+    message.received = true;
+    message.type = NO_TYPE;
+    message.sender = NO_USER;
+    result = receive(received, descriptor, buffer);
+    message.received = false;
+    return result;
+}
+
+/*
+ * A header may hold answers of other daemons. It is read before the signature, so these have no type and no sender here,
+ * and are not read: slurmctld refuses them in all that it receives.
+ */
+EXPORTED int unpack_header(void *header, void *buffer)
+{
+    int result = read_header(header, buffer);
+
+    if (result == 0)
+        message.type = ((const uint16_t *)header)[2]; /* after version and flags */
+    return result;
+}
+
+EXPORTED void auth_g_get_ids(void *credential, uid_t *user, gid_t *group)
+{
+    get_ids(credential, user, group);
+    message.sender = *user;
+}
+
+EXPORTED int unpack_msg(void *unpacked, void *buffer)
+{
+    bool trusted = !message.received || message.sender == 0 || message.sender == geteuid();
+
+    return trusted || is_known(message.type) ? unpack(unpacked, buffer) : UNPACK_ERROR;
+}
