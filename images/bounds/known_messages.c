@@ -5,7 +5,8 @@
  * it. Damaged ones of the daemons' types, and damaged answers, write to memory that isn't theirs, or end the daemon. Of the
  * types below, none of 20,000 damaged ones did so while it was read; some end slurmctld later, which this doesn't prevent.
  *
- * root and slurmctld's own user, as whom all daemons send, may send everything. What slurmctld asks for itself is not judged.
+ * root and slurmctld's own user, as whom all daemons send, may send everything. What is answered to slurmctld has no
+ * signature, and is not judged.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -35,11 +36,13 @@ static const uint16_t KNOWN[][2] = {
 
 /* The message that this thread receives. */
 static _Thread_local struct {
+    bool asked_for; /* an answer to slurmctld */
     bool received;
     uint16_t type;
     uid_t sender;
 } message;
 
+static int (*receive_answer)(uintptr_t connection, void *received, int milliseconds);
 static int (*receive)(void *received, int descriptor, void *buffer);
 static int (*read_header)(void *header, void *buffer);
 static void (*get_ids)(void *credential, uid_t *user, gid_t *group);
@@ -47,6 +50,7 @@ static int (*unpack)(void *unpacked, void *buffer);
 
 __attribute__((constructor)) static void prepare(void)
 {
+    receive_answer = (int (*)(uintptr_t, void *, int))dlsym(RTLD_NEXT, "slurm_receive_msg");
     receive = (int (*)(void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_received_msg");
     read_header = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_header");
     get_ids = (void (*)(void *, uid_t *, gid_t *))dlsym(RTLD_NEXT, "auth_g_get_ids");
@@ -61,11 +65,22 @@ static bool is_known(uint16_t type)
     return false;
 }
 
+/* The connection is a descriptor in 24.11, and an address in 26.05. */
+EXPORTED int slurm_receive_msg(uintptr_t connection, void *received, int milliseconds)
+{
+    int result;
+
+    message.asked_for = true;
+    result = receive_answer(connection, received, milliseconds);
+    message.asked_for = false;
+    return result;
+}
+
 EXPORTED int slurm_unpack_received_msg(void *received, int descriptor, void *buffer)
 {
     int result;
 
-    message.received = true;
+    message.received = !message.asked_for;
     message.type = NO_TYPE;
     message.sender = NO_USER;
     result = receive(received, descriptor, buffer);

@@ -61,10 +61,16 @@ int slurm_unpack_received_msg(void *message, int descriptor, void *buffer)
         auth_g_get_ids(&sent->sender, &user, &group);
     return unpack_msg(message, buffer);
 }
-int ask(unsigned type, unsigned sender, int is_signed, int answers)
+int slurm_receive_msg(void *connection, void *message, int milliseconds)
+{
+    return slurm_unpack_received_msg(message, -1, connection);
+}
+int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for)
 {
     struct message sent = {1, !is_signed, type, sender, answers}, received;
 
+    if (asked_for)
+        return slurm_receive_msg(&sent, &received, 0);
     return slurm_unpack_received_msg(&received, -1, &sent);
 }
 """
@@ -77,18 +83,14 @@ PROGRAM = """\
 #include <sys/socket.h>
 void *hostlist_create(const char *list);
 int unpack(char ***strings, unsigned *count, void *buffer);
-int ask(unsigned type, unsigned sender, int is_signed, int answers);
-int unpack_msg(void *message, void *buffer);
+int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for);
 int main(int count, char **words)
 {
     char **strings;
     unsigned unpacked;
 
-    if (count == 5) {
-        int result = ask(atoi(words[1]), atoi(words[2]), atoi(words[3]), atoi(words[4]));
-
-        return unpack_msg(NULL, NULL) ? 2 : result != 0; /* what slurmctld asks for itself is read */
-    }
+    if (count == 6)
+        return ask(atoi(words[1]), atoi(words[2]), atoi(words[3]), atoi(words[4]), atoi(words[5])) != 0;
     if (count == 2)
         return hostlist_create(words[1]) ? 0 : 1;
     if (count == 4)
@@ -103,7 +105,8 @@ int main(int count, char **words)
 """Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second.
 With a third word, accept connections before that.
 
-Four words are a message: its type, its sender, and whether it is signed and brings answers. Return 0 if it is read."""
+Five words are a message: its type, its sender, and whether it is signed, brings answers, and is one. Return 0 if it
+is read."""
 
 DAEMON = """\
 import contextlib, selectors, socket
@@ -279,26 +282,27 @@ ROOT_ID, USER_ID = 0, 2001
 @pytest.mark.parametrize(
     ("message", "read"),
     [
-        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False), True),
-        ((REQUEST_PING, USER_ID, True, False), True),
-        ((REQUEST_CONTROL_STATUS, USER_ID, True, False), True),
-        ((RESPONSE_SLURM_RC, USER_ID, True, False), True),
-        ((REQUEST_PING, USER_ID, False, False), True),
-        ((RESPONSE_JOB_INFO, USER_ID, True, False), False),
-        ((RESPONSE_TOPO_INFO, USER_ID, True, False), False),
-        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False), False),
-        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False), False),
-        ((REQUEST_PING, USER_ID, True, True), False),
-        ((REQUEST_PING, ROOT_ID, True, True), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False), True),
-        ((RESPONSE_JOB_INFO, ROOT_ID, True, False), True),
+        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False, False), True),
+        ((REQUEST_PING, USER_ID, True, False, False), True),
+        ((REQUEST_CONTROL_STATUS, USER_ID, True, False, False), True),
+        ((RESPONSE_SLURM_RC, USER_ID, True, False, False), True),
+        ((REQUEST_PING, USER_ID, False, False, False), True),
+        ((RESPONSE_JOB_INFO, USER_ID, True, False, False), False),
+        ((RESPONSE_TOPO_INFO, USER_ID, True, False, False), False),
+        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False, False), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False, False), False),
+        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False, False), False),
+        ((REQUEST_PING, USER_ID, True, True, False), False),
+        ((REQUEST_PING, ROOT_ID, True, True, False), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False, False), True),
+        ((RESPONSE_JOB_INFO, ROOT_ID, True, False, False), True),
+        ((RESPONSE_JOB_INFO, USER_ID, False, False, True), True),
     ],
 )
 def test_of_users_only_messages_that_their_programs_send_are_read(
-    build: Path, message: tuple[int, int, bool, bool], read: bool
+    build: Path, message: tuple[int, int, bool, bool, bool], read: bool
 ) -> None:
-    """A message is a type and a sender, and whether it is signed and brings answers."""
+    """A message is a type and a sender, and whether it is signed, brings answers, and is one to slurmctld."""
     command = [str(build / "program"), *(str(int(word)) for word in message)]
     environment = {"LD_PRELOAD": str(build / "known_messages.so")}
     assert subprocess.run(command, env=environment, check=False, timeout=60).returncode == int(not read)
