@@ -31,7 +31,7 @@ static const uint16_t KNOWN[][2] = {
     {4027, 4029}, /* jobs */
     {5001, 5001}, {5005, 5005}, {5007, 5008}, {5014, 5014}, {5016, 5017}, {5021, 5021}, {5023, 5023}, {5032, 5032},
     {5038, 5039}, {5041, 5041}, /* steps, and what ends them */
-    {8001, 8001}, /* the answer of an srun that slurmctld has asked */
+    {8001, 8001}, /* a return code, which slurmctld takes as a request, too */
 };
 
 /* The message that this thread receives. */
