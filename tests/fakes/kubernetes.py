@@ -59,8 +59,14 @@ class Kubernetes(Objects, Workers):
         super().delete(path, dependents_first=dependents_first)
 
     def _put(self, path: str, body: Json) -> Json:
-        assert path.rpartition("/")[0] not in {PODS, STATEFUL_SETS}, path
-        return super()._put(path, body)
+        where, _, name = path.rpartition("/")
+        assert where != PODS, path
+        if where != STATEFUL_SETS:
+            return super()._put(path, body)
+        owner, annotations = self.sets[name], body["metadata"]["annotations"]
+        owner.annotations = {key: text for key, text in annotations.items() if key not in {IDENTITY, POLICY}}
+        assert self._set(owner) == body, "runs change only annotations of a StatefulSet"
+        return body
 
     def _set(self, owner: Set) -> Json:
         own = [pod for pod in self.pods.values() if pod.node_set == owner.name]
@@ -71,7 +77,7 @@ class Kubernetes(Objects, Workers):
                 "uid": owner.uid,
                 "generation": owner.generation,
                 "labels": {**labels_of("worker", owner.name), OWNER_LABEL: OWNER},
-                "annotations": {IDENTITY: owner.identity, POLICY: owner.policy},
+                "annotations": {IDENTITY: owner.identity, POLICY: owner.policy, **owner.annotations},
             },
             "spec": {
                 "replicas": owner.replicas,

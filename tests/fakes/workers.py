@@ -34,6 +34,8 @@ class Set:
     generation: int = 1
     observed: int = 0
     revision: str = ""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """Annotations that runs have written, in addition to the program's."""
 
 
 @dataclass

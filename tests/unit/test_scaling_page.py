@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.rolling_update_text import order
+from soperator_pulumi.operations.nodes.rolling_update_text import counts, order
 from soperator_pulumi.operations.nodes.rolling_update_text import progress as rolling_progress
 from soperator_pulumi.operations.nodes.undrain import continue_or_undo
 from soperator_pulumi.slurm.drain.lowered_memory import held_lines
@@ -119,6 +119,15 @@ def recreating() -> str:
     return f"gpu: {rolling_progress(recreation, waiting, NOW, time_left(DrainSpec(), 20 * 60), zone=UTC)}"
 
 
+def repeated() -> str:
+    new = [a_pod(name, revision="new", ready=False, runs=False) for name in gpu(0, 1, 5)]
+    found = a_renewal([], new, size=20, max_unavailable=2, tolerated=3)
+    live = found.status.live
+    stateful_set = {**(live.stateful_set or {}), **live.taken_annotation(gpu(0, 1))}
+    found = replace(found, status=replace(found.status, live=replace(live, stateful_set=stateful_set)))
+    return "\n".join(f"gpu: {line}" for line in counts(found))
+
+
 def interrupted() -> str:
     return continue_or_undo(Operation.SCALE_DOWN, [LEAVING])
 
@@ -130,6 +139,7 @@ SHOWN = {
     "the preview of a rolling update": recreation,
     "the jobs that fit no more": held,
     "the line while it recreates nodes": recreating,
+    "which nodes count in a repeated update": repeated,
     "how an interrupted run is gone on with": interrupted,
 }
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from soperator_pulumi.kube.pods import Pod, find_pods
 from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.slurm.drain.request import DrainRequest
+from soperator_pulumi.slurm.hostlist import compress, expand, in_order
 from soperator_pulumi.spec.drain import DrainSpec
 
 WORKER_CONTAINER = "slurmd"
@@ -29,6 +30,10 @@ IDENTITY_ANNOTATION = "soperator-pulumi/identity"
 
 POLICY_ANNOTATION = "soperator-pulumi/drain"
 """Annotation of a worker StatefulSet with the node set's `drain` as JSON, for jobs on nodes of several node sets."""
+
+TAKEN_ANNOTATION = "soperator-pulumi/taken"
+"""Annotation of a worker StatefulSet with the nodes that the rolling update to its newest template took out of service,
+as JSON, for the runs that continue the update."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,26 @@ class LiveNodeSet:
         """Text on the StatefulSet that changes if Pulumi would replace it; empty if there is none."""
         annotations = (self.stateful_set or {}).get("metadata", {}).get("annotations") or {}
         return str(annotations.get(IDENTITY_ANNOTATION, ""))
+
+    @property
+    def newest_revision(self) -> str:
+        """Name of the newest template's revision, which pods have in a label; empty until Kubernetes has made it."""
+        return str((self.stateful_set or {}).get("status", {}).get("updateRevision", ""))
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Nodes that the rolling update to the newest template took out of service, by `taken_annotation`."""
+        annotations = (self.stateful_set or {}).get("metadata", {}).get("annotations") or {}
+        try:
+            found = json.loads(annotations.get(TAKEN_ANNOTATION, "{}"))
+            return frozenset(expand(found["nodes"])) if found["revision"] == self.newest_revision else frozenset()
+        except (KeyError, TypeError, ValueError):  # there is none, or it was edited by hand
+            return frozenset()
+
+    def taken_annotation(self, names: Collection[str]) -> Json:
+        """Return the change of the StatefulSet's metadata after which `taken` has these nodes."""
+        text = json.dumps({"revision": self.newest_revision, "nodes": compress(in_order(names))}) if names else None
+        return {"metadata": {"annotations": {TAKEN_ANNOTATION: text}}}
 
     def names(self, first: int = 0) -> tuple[str, ...]:
         """Return the nodes from this ordinal on that have a pod or may get one, in their order.

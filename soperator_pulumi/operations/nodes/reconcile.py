@@ -62,6 +62,7 @@ class Reconciliation:
             raise NotReadyError(words)
         self._remove_surplus(first)
         last = self.rolling_update.undrain(self._wait(self.rolling_update.run(first)))
+        self.rolling_update.note_taken(last)
         self._await_answers(last)
         if first.trouble:  # surplus records were not known before
             self._remove_surplus(last)

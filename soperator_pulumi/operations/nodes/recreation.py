@@ -27,7 +27,7 @@ class Recreation:
     """Owner in the reasons of drains."""
     max_unavailable: Share
     tolerated: int = 0
-    """Number of nodes with new pods that may be missing without counting as out of service."""
+    """Number of nodes with new pods that may be missing without counting as out of service, `lost_by_update` aside."""
     draining: frozenset[str] = frozenset()
     """Nodes that the run drains, or has drained, to recreate them."""
     joining: frozenset[str] = frozenset()
@@ -52,15 +52,44 @@ class Recreation:
 
         A node that someone else has drained does not count: it is out of service anyway.
         """
-        old = {*self.status.outdated}
-        new = [name for name in self.status.names if name in self._lost and name not in old]
-        counted = (self._lost | self._unready) - {*self.status.missing_of(new)[: self.tolerated]}
+        counted = (self._lost | self._unready) - {*self.excused}
         counted |= (self.draining | self.joining) - self._foreign
         return tuple(name for name in self.status.names if name in counted)
+
+    @cached_property
+    def lost_by_update(self) -> tuple[str, ...]:
+        """The missing nodes that took jobs until this run, or an earlier one of the same update, recreated them.
+
+        Empty once any node has joined with the new template: then the template isn't the reason.
+        """
+        if any(self.status.joined(name) for name in self._new):
+            return ()
+        taken = self.status.live.taken
+        return tuple(name for name in self._missing if name in taken)
+
+    @cached_property
+    def excused(self) -> tuple[str, ...]:
+        """The missing nodes with new pods that don't count, as so many may be missing."""
+        lost = {*self.lost_by_update}
+        return tuple(name for name in self._missing if name not in lost)[: self.tolerated]
 
     def takes_jobs(self, name: str) -> bool:
         """Return True if jobs may start on this node."""
         return name not in self._lost
+
+    def runs_slurmd(self, name: str) -> bool:
+        """Return True if jobs may start on this node, or could if no run had drained it."""
+        pod, node = self.status.live.pods.get(name), self.status.nodes.get(name)
+        if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
+            return False
+        return replace(node, state=node.state - _PASSING).joined
+
+    def taken(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the nodes that the update has taken out of service if it takes these now: those not yet back, too."""
+        # One that has died with its old pod is lost for another reason.
+        dead = {name for name in self.outdated if not self.runs_slurmd(name)}
+        taking_jobs = {name for name in names if self.takes_jobs(name)}
+        return (self.status.live.taken & self._lost) - dead | taking_jobs
 
     def next(self) -> tuple[str, ...]:
         """Return the nodes to drain now; none if as many as allowed are out of service."""
@@ -83,6 +112,15 @@ class Recreation:
     @cached_property
     def _markers(self) -> Mapping[str, Marker]:
         return self.status.drained_by(self.owner)
+
+    @cached_property
+    def _new(self) -> tuple[str, ...]:
+        old = {*self.status.outdated}
+        return tuple(name for name in self.status.names if name not in old)
+
+    @cached_property
+    def _missing(self) -> tuple[str, ...]:
+        return self.status.missing_of(name for name in self._new if name in self._lost)
 
     @cached_property
     def _leaving(self) -> frozenset[str]:
@@ -119,10 +157,7 @@ class Recreation:
         return name not in self._lost | self._foreign, self._ends.get(name, 0.0)
 
     def _is_lost(self, name: str) -> bool:
-        pod, node = self.status.live.pods.get(name), self.status.nodes.get(name)
-        if pod is None or node is None or not pod.runs(WORKER_CONTAINER):
-            return True
-        return name in self._markers or not replace(node, state=node.state - _PASSING).joined
+        return name in self._markers or not self.runs_slurmd(name)
 
 
 def next_nodes(

@@ -50,7 +50,7 @@ class NodeSetStatus:
     @property
     def outdated(self) -> tuple[str, ...]:
         """Nodes whose pods are of an older template: Kubernetes does not replace them, to keep their jobs."""
-        newest = str((self.live.stateful_set or {}).get("status", {}).get("updateRevision", ""))
+        newest = self.live.newest_revision
         pods = (self.live.pods.get(name) for name in self.names)
         return tuple(pod.name for pod in pods if pod and newest and not pod.going and pod.revision not in {"", newest})
 

@@ -3,8 +3,9 @@
 At most `max_unavailable` nodes are out of service at any time. A drained node is recreated as soon as it holds no job,
 and the next one is drained as soon as a recreated one has joined and is undrained.
 
-Nothing is stored: Kubernetes knows which pods are old, and the drains name their owner. So the next run can continue a
-run that was killed at any point.
+A run can be killed at any point, and the next one continues: Kubernetes knows which pods are old, the drains name their
+owner, and an annotation of the StatefulSet names the nodes that the update has taken out of service. So a template that
+doesn't work takes no further nodes, however often it is tried.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,13 @@ from soperator_pulumi.errors import (
     SlurmError,
     TransportError,
 )
+from soperator_pulumi.kube.verbs import stateful_sets_path
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
 from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
-from soperator_pulumi.operations.nodes.rolling_update_text import order, progress
+from soperator_pulumi.operations.nodes.rolling_update_text import counts, order, progress, to_go_on
 from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
 from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
 from soperator_pulumi.slurm.drain.formatting import span
@@ -194,6 +196,17 @@ class RollingUpdate:
                 self._undrain_all()
                 raise
 
+    def note_taken(self, status: NodeSetStatus, names: Sequence[str] = ()) -> None:
+        """Record on the StatefulSet which nodes the update has taken out of service, and these, before their drain.
+
+        Raises:
+            KubernetesError: the StatefulSet cannot be changed.
+        """
+        live, taken = status.live, self.recreation(status).taken(names)
+        if taken != live.taken:
+            path = f"{stateful_sets_path(self.registration.ref.namespace)}/{live.name}"
+            self.registration.kube.merge(path, live.taken_annotation(taken))
+
     @property
     def _owner(self) -> str:
         return self.registration.ref.owner
@@ -204,6 +217,7 @@ class RollingUpdate:
             status = self.registration.look()
             self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
             self.hand_over_to_pods(status, status.missing_of(status.names))
+            self.note_taken(self.registration.look())
         except (AnotherPlannerError, KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
 
@@ -220,8 +234,6 @@ class _Run:
         self._drain_run.answer_seconds = max(ANSWER_SECONDS, joins)
         self._recreation = update.recreation(status)
         """The last state."""
-        self._took_jobs: frozenset[str] = frozenset()
-        """Nodes on which jobs could start before the run drained them."""
         self._joining: dict[str, float] = {}
         """Nodes that the run waits for, with the time at which the wait began. A node that was broken before may still
         be broken: the run waits for it only when nothing else is left to do."""
@@ -239,6 +251,8 @@ class _Run:
             NotReadyError: recreated nodes do not join, or the StatefulSet has another size.
             KubernetesError: Kubernetes has not answered for five minutes.
         """
+        for line in counts(self._recreation):
+            self._registration.report(line)
         for snapshot, planned in self._drain_run.looks():
             if self._waits_for_jobs(snapshot, planned):
                 self._report_progress(planned)
@@ -307,7 +321,7 @@ class _Run:
         following = recreation.next()
         recreated = self._recreate(planned.free & draining)
         if following:
-            self._took_jobs |= {name for name in following if recreation.takes_jobs(name)}
+            self._update.note_taken(status, following)
             self._drain_run.add(self._update.leaving(status, following))
             self._recreation = replace(recreation, draining=self._drain_run.names)
         elif recreated:
@@ -329,9 +343,10 @@ class _Run:
         late = [name for name, since in self._joining.items() if self._clock.now() - since >= seconds]
         if words := self._registration.not_joined(status, late, seconds):
             left, size = len(self._update.outdated(status)), len(status.names)
+            hint = to_go_on(self._update.recreation(status))
             raise NotReadyError(
                 f"{words}\nThe rolling update stops here: {left} of {size} nodes have their old pods and stay in "
-                "service. Fix the problems above and run again."
+                f"service. Fix the problems above and run again.{hint}"
             )
 
     def _recreate(self, free: frozenset[str]) -> bool:
@@ -339,13 +354,14 @@ class _Run:
         if not free:
             return False
         status = self._registration.look()  # the drain run's answer may be outdated
-        recreated = {name for name in self._update.outdated(status) if name in free and _still_free(status, name)}
+        recreation = self._update.recreation(status)
+        recreated = {name for name in recreation.outdated if name in free and _still_free(status, name)}
         if recreated:
             self._registration.report(f"recreates {compress(in_order(recreated))}")
         for name in in_order(recreated):
             unless_cancelled()
             self._update.draining.context.keep_alone()
-            if name in self._took_jobs:
+            if name in status.live.taken and recreation.runs_slurmd(name):
                 self._joining[name] = self._clock.now()
             self._registration.kube.delete(status.live.pods[name].path)
         self._drain_run.keep(self._drain_run.names - recreated)

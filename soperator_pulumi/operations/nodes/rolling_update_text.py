@@ -22,6 +22,29 @@ def order(recreation: Recreation, names: Sequence[str]) -> str:
     return f"At most {recreation.budget} at a time (rolling_update.max_unavailable): {shown}{more}."
 
 
+def counts(recreation: Recreation) -> list[str]:
+    """Return which missing nodes with new pods count against max_unavailable or max_unready, in lines."""
+    lost, excused = recreation.lost_by_update, recreation.excused
+    why = "an earlier run of this update has recreated them, and no node has joined with the new template"
+    return [
+        *([f"against max_unavailable ({recreation.budget}) count {compress(in_order(lost))}: {why}"] if lost else []),
+        *([f"against max_unready ({recreation.tolerated}) count {compress(in_order(excused))}"] if excused else []),
+    ]
+
+
+def to_go_on(recreation: Recreation) -> str:
+    """Return how to update the other nodes if only the machines of the lost ones are broken; empty if none is lost."""
+    if not recreation.lost_by_update:
+        return ""
+    lost = compress(in_order(recreation.lost_by_update))
+    budget = recreation.budget + len(recreation.lost_by_update)
+    return (
+        f"\nUntil a node has joined with the new template, {lost} counts against rolling_update.max_unavailable "
+        f"({recreation.budget}). If the template is right and only machines are broken, raise it for one run, to "
+        f"{budget}."
+    )
+
+
 def progress(recreation: Recreation, plan: Plan, now: float, left: str, zone: tzinfo | None = None) -> str:
     """Return the nodes that are recreated and drained now, what the latter wait for, and how to continue and undo.
 
