@@ -4,6 +4,7 @@ The reasons given in comments were measured with Slurm 24.11 in pods.
 """
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 import pulumi
 from pulumi_kubernetes.core.v1 import (
@@ -65,13 +66,20 @@ _RUN_FOR_DAEMON = (
     f"exec {_RUN} --pid-file=/run/munge-key/munged.pid --seed-file=/run/munge-key/munged.seed --num-threads=4"
 )
 
-_RUN_FOR_JOBS = (
-    f"mkdir -p {layout.MUNGE_OF_JOBS} && {{ (while sleep 0.1; do {_RUN} --force"
+_AGAIN = 'import os, time; time.sleep(2); os.execlp("sh", "sh", "-c", os.environ["MUNGE_OF_JOBS"])'
+_LOOP_FOR_JOBS = (
+    f"trap {quote(f'exec python3 -SB -c {quote(_AGAIN)}')} EXIT; while sleep 0.1; do {_RUN} --force"
     f" --socket={layout.MUNGE_OF_JOBS}/munge.socket.2 --pid-file={layout.MUNGE_OF_JOBS_PID}"
-    " --seed-file=/run/munge-key/jobs.seed --num-threads=4; done) & }"
+    " --seed-file=/run/munge-key/jobs.seed --num-threads=4; done"
+)
+_RUN_FOR_JOBS = (
+    f'mkdir -p {layout.MUNGE_OF_JOBS} && export MUNGE_OF_JOBS={quote(_LOOP_FOR_JOBS)} && {{ sh -c "$MUNGE_OF_JOBS" & }}'
 )
 """Part of the command by which jobs have a munged of their own, started again whenever it ends: a rotation ends it for
-another key. No probe asks it: who holds it up by connections may not restart the daemon's."""
+another key. No probe asks it: who holds it up by connections may not restart the daemon's.
+
+dash ends if it can't start a process, as while a job has all that the pod may have. Then it becomes a program that
+waits, and this loop again, for which it needs none."""
 
 _SIGNS = ("munge", "--no-input", "--output=/dev/null")
 _ASK = f"timeout -s KILL 10 {' '.join(_SIGNS)}"

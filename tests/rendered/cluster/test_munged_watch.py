@@ -17,6 +17,7 @@ FAILS, ANSWERS = "1", "0"
 
 PROGRAMS = {
     "install": "",
+    "mkdir": "",
     "munged": "exec /bin/sleep 60",
     "sleep": "",
     # Without a further answer it waits, as a munged of which nothing more is asked.
@@ -52,10 +53,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def started(folder: Path, *answers: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(
+    folder: Path, *answers: str, role: str = "hpc-controller", **variables: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run the command of munged's container in a process group of its own, of which nothing is left."""
     folder.joinpath("answers").write_text("".join(f"{code}\n" for code in answers))
-    munged = containers_of(pod_of(a_deployment(), "hpc-controller"))["munged"]
+    munged = containers_of(pod_of(a_deployment(), role))["munged"]
     # Kubernetes replaces its own variables, and makes one of two dollar signs.
     words = [word.replace("$$", "$") for word in munged["command"]]
     environment = {"PATH": f"{folder}/bin:/usr/bin:/bin", **variables}
@@ -97,14 +100,20 @@ def test_a_munged_that_answers_one_of_them_stays(folder: Path) -> None:
     assert len(calls(folder, "munge")) == 9
 
 
-def test_a_watch_that_can_start_no_program_ends_munged_and_says_so(folder: Path) -> None:
+@pytest.fixture
+def no_processes(folder: Path) -> str:
+    """Library with which no process can be started while the file `full` exists."""
     (folder / "full.c").write_text(FULL)
     tools = toolchain()
     command = [*tools.compiler, "-fPIC", "-shared", "-o", "full.so", "full.c"]
     subprocess.run(command, cwd=folder, env={**os.environ, **tools.environment}, check=True, timeout=60)
+    return str(folder / "full.so")
+
+
+def test_a_watch_that_can_start_no_program_ends_munged_and_says_so(folder: Path, no_processes: str) -> None:
     (folder / "bin" / "sleep").write_text("#!/bin/sh\n: > full\n")
 
-    assert run(folder, LD_PRELOAD=str(folder / "full.so")) == -signal.SIGKILL
+    assert run(folder, LD_PRELOAD=no_processes) == -signal.SIGKILL
     assert "its container starts again" in (folder / "said").read_text()
 
 
@@ -117,3 +126,21 @@ def test_a_container_that_kubernetes_ends_is_not_killed_by_the_watch(folder: Pat
         os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(timeout=20) == 7
     assert (folder / "said").read_text() == ""
+
+
+def test_the_munged_of_jobs_starts_again_once_a_program_can_be_started_again(folder: Path, no_processes: str) -> None:
+    (folder / "bin" / "sleep").write_text('#!/bin/sh\nexec /bin/sleep "$1"\n')
+    munged = folder / "bin" / "munged"
+    munged.write_text(munged.read_text().replace("exec", 'case "$*" in *--socket=*) exit ;; esac\nexec'))
+
+    def of_jobs() -> int:
+        return sum("--socket=/run/munge/jobs/munge.socket.2" in line for line in calls(folder, "munged"))
+
+    with started(folder, role="hpc-cpu", LD_PRELOAD=no_processes) as process:
+        wait_until(lambda: of_jobs() > 1, "it starts, and again")
+        (folder / "full").touch()
+        wait_until(lambda: "Cannot fork" in (folder / "said").read_text(), "no process can be started")
+        had = of_jobs()
+        (folder / "full").unlink()
+        wait_until(lambda: of_jobs() > had + 1, "it starts again, and again")
+        assert process.poll() is None, "the daemon's own munged is left alone"
