@@ -64,6 +64,8 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     ),
     "19": ("test_killed_half_way_it_is_seen_by_the_next_preview_and_continues_as_fewer_replicas_are_wanted",),
     "20": (
+        "test_a_failing_template_takes_no_further_nodes_however_often_it_is_tried",
+        "test_an_update_that_is_killed_at_any_call_goes_on_and_loses_no_job_of_a_steady_stream",
         "test_never_more_nodes_are_out_of_service_than_may_be",
         "test_every_node_is_recreated_once_and_no_job_is_lost_wherever_a_run_is_stopped",
         "test_no_job_of_a_steady_stream_fails_and_one_worker_at_a_time_is_out_of_service",
