@@ -77,6 +77,7 @@ def test_a_tree_is_filled_with_progress(undisturbed: Undisturbed) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("series", range(SERIES))
 def test_killed_at_random_moments_and_run_again_it_is_whole(
     populating: Populating, undisturbed: Undisturbed, series: int
