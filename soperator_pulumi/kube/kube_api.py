@@ -25,6 +25,9 @@ _OK = 200
 _ERRORS = 400
 _NOT_FOUND = 404
 
+_PAGE = 500
+"""Number of objects that are read at a time, as by kubectl: 4,096 pods of workers have 86 MB."""
+
 
 class Cluster:
     """A live cluster, reached through an `Access`."""
@@ -45,14 +48,26 @@ class Cluster:
     def find(
         self, path: str, labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
     ) -> list[Json]:
-        """Return the objects of a collection that have these labels and fields."""
-        query = {
-            name: ",".join(f"{key}={value}" for key, value in chosen.items())
-            for name, chosen in (("labelSelector", labels), ("fieldSelector", fields))
-            if chosen
-        }
-        found = self._request("GET", f"{path}?{urlencode(query)}")
-        return list(found["items"]) if found else []
+        """Return the objects of a collection that have these labels and fields; pods without their `managedFields`.
+
+        These are two fifths of a pod, and nothing asks who has set its fields.
+        """
+        chosen = (("labelSelector", labels), ("fieldSelector", fields))
+        query = {name: ",".join(f"{key}={value}" for key, value in pairs.items()) for name, pairs in chosen if pairs}
+        query["limit"] = str(_PAGE)
+        found: list[Json] = []
+        while page := self._request("GET", f"{path}?{urlencode(query)}"):
+            for item in page["items"]:
+                if path.endswith("/pods"):
+                    item["metadata"].pop("managedFields", None)
+                found.append(item)
+            following = page.get("metadata", {}).get("continue")
+            if not following:
+                return found
+            query["continue"] = following
+        if found:
+            raise KubernetesError(f"{self._configuration.host}: {path} vanished while it was read. Run again.")
+        return []
 
     def create(self, path: str, body: Json, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Json:
         """Create an object; with `dry_run` the server only checks that it would admit the object."""
@@ -132,6 +147,7 @@ class Cluster:
         bearer = bearer_token(self._configuration)
         headers = {
             "Accept": "application/json",
+            "Accept-Encoding": "gzip",
             "Content-Type": content_type,
             **({"Authorization": bearer} if bearer else {}),
         }

@@ -1,6 +1,7 @@
 """The Kubernetes API as our providers use it, against a small server."""
 
 import base64
+import gzip
 import json
 import os
 import signal
@@ -42,8 +43,11 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append((self.command, self.path, json.loads(body) if body else None, kind))
         self.server.headers.append(dict(self.headers))
         status, content = self.server.replies.pop(0)
-        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        compressed = isinstance(content, bytes)
+        data = content if compressed else (content if isinstance(content, str) else json.dumps(content)).encode()
         self.send_response(status)
+        if compressed:
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -94,8 +98,43 @@ def test_an_object_that_is_there_comes_back_and_one_that_is_not_is_none(api: Api
 
 def test_labels_and_fields_narrow_a_list(api: Api, cluster: Cluster) -> None:
     api.replies = [(200, {"items": [{"a": 1}]})]
-    assert cluster.find("/api/v1/pods", {"app": "x", "b": "y"}, {"status.phase": "Running"}) == [{"a": 1}]
-    assert api.requests[0][1] == "/api/v1/pods?labelSelector=app%3Dx%2Cb%3Dy&fieldSelector=status.phase%3DRunning"
+    assert cluster.find("/api/v1/nodes", {"app": "x", "b": "y"}, {"status.phase": "Running"}) == [{"a": 1}]
+    chosen = "labelSelector=app%3Dx%2Cb%3Dy&fieldSelector=status.phase%3DRunning"
+    assert api.requests[0][1] == f"/api/v1/nodes?{chosen}&limit=500"
+
+
+def test_a_long_list_comes_in_pages(api: Api, cluster: Cluster) -> None:
+    further = [{"continue": "c1=="}, {"continue": "c2"}, {}]
+    api.replies = [(200, {"metadata": page, "items": [{"n": n}]}) for n, page in enumerate(further)]
+    assert cluster.find("/api/v1/nodes", {"app": "x"}) == [{"n": 0}, {"n": 1}, {"n": 2}]
+    first = "/api/v1/nodes?labelSelector=app%3Dx&limit=500"
+    assert [path for _, path, _, _ in api.requests] == [first, f"{first}&continue=c1%3D%3D", f"{first}&continue=c2"]
+
+
+def test_a_list_whose_pages_are_too_old_is_an_error_and_no_shorter_list(api: Api, cluster: Cluster) -> None:
+    gone = {"message": "The provided continue parameter is too old"}
+    api.replies = [(200, {"metadata": {"continue": "c"}, "items": [{"n": 0}]}), (410, gone)]
+    with pytest.raises(KubernetesError, match="too old"):
+        cluster.find("/api/v1/nodes")
+
+
+def test_a_list_that_vanishes_between_its_pages_is_an_error_and_no_shorter_list(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, {"metadata": {"continue": "c"}, "items": [{"n": 0}]}), (404, {})]
+    with pytest.raises(KubernetesError, match="vanished"):
+        cluster.find("/api/v1/nodes")
+
+
+def test_pods_of_a_list_come_without_the_owners_of_their_fields(api: Api, cluster: Cluster) -> None:
+    item = {"metadata": {"name": "gpu-0", "managedFields": [{"manager": "kubelet"}]}}
+    api.replies = [(200, {"items": [item]}), (200, {"items": [item]})]
+    assert cluster.find("/api/v1/namespaces/hpc/pods") == [{"metadata": {"name": "gpu-0"}}]
+    assert cluster.find("/apis/batch/v1/namespaces/hpc/jobs") == [item], "their creator is read from there"
+
+
+def test_answers_may_come_compressed(api: Api, cluster: Cluster) -> None:
+    api.replies = [(200, gzip.compress(json.dumps({"items": [{"n": 0}]}).encode()))]
+    assert cluster.find("/api/v1/nodes") == [{"n": 0}]
+    assert api.headers[0]["Accept-Encoding"] == "gzip"
 
 
 def test_applying_is_done_by_the_server_under_our_name(api: Api, cluster: Cluster) -> None:
