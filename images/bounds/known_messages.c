@@ -3,15 +3,18 @@
  *
  * Slurm 24.11 and 26.05 read a message of any type from everyone, with a signature or without, before they ask who may send
  * it. Damaged ones of the daemons' types, and damaged answers, write to memory that isn't theirs, or end the daemon. Of the
- * types below, none of 20,000 damaged ones did so while it was read; some end slurmctld later, which this doesn't prevent.
+ * types below, none of 20,000 damaged ones did so while it was read. Some would end slurmctld later, by what no client sends:
+ * they are not read, or get what clients send.
  *
  * root and slurmctld's own user, as whom all daemons send, may send everything. What is answered to slurmctld has no
  * signature, and is not judged.
  */
 #include <dlfcn.h>
+#include <slurm/slurm.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -34,10 +37,23 @@ static const uint16_t KNOWN[][2] = {
     {8001, 8001}, /* a return code, which slurmctld takes as a request, too */
 };
 
+/* Those of them that have no body in a version of Slurm. Handlers of the others read it, which an unread one doesn't have. */
+static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053};
+
+enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
+enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032 };
+
+/* Slurm takes memory for as many strings as a message says that it has. Users' have few: those of an environment. */
+#define ARRAY_BYTES_MAX (64u << 20)
+
+/* Words at the start of slurm_msg_t: its body is among them. */
+#define MESSAGE_WORDS 32
+
 /* The message that this thread receives. */
 static _Thread_local struct {
     bool asked_for; /* an answer to slurmctld */
     bool received;
+    bool judged; /* while it is read */
     uint16_t type;
     uid_t sender;
 } message;
@@ -47,6 +63,9 @@ static int (*receive)(void *received, int descriptor, void *buffer);
 static int (*read_header)(void *header, void *buffer);
 static void (*get_ids)(void *credential, uid_t *user, gid_t *group);
 static int (*unpack)(void *unpacked, void *buffer);
+static void *(*allocate)(size_t, size_t, bool, bool, const char *, int, const char *);
+static char *(*copy)(const char *text);
+static int (*for_each)(void *list, int (*call)(void *item, void *argument), void *argument);
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -55,6 +74,9 @@ __attribute__((constructor)) static void prepare(void)
     read_header = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_header");
     get_ids = (void (*)(void *, uid_t *, gid_t *))dlsym(RTLD_NEXT, "auth_g_get_ids");
     unpack = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_msg");
+    allocate = (void *(*)(size_t, size_t, bool, bool, const char *, int, const char *))dlsym(RTLD_NEXT, "slurm_xcalloc");
+    copy = (char *(*)(const char *))dlsym(RTLD_NEXT, "slurm_xstrdup");
+    for_each = (int (*)(void *, int (*)(void *, void *), void *))dlsym(RTLD_NEXT, "slurm_list_for_each");
 }
 
 static bool is_known(uint16_t type)
@@ -107,9 +129,95 @@ EXPORTED void auth_g_get_ids(void *credential, uid_t *user, gid_t *group)
     message.sender = *user;
 }
 
+/* Where an allocation may fail, the message is refused. */
+EXPORTED void *slurm_xcalloc(size_t count, size_t size, bool clear, bool may_fail, const char *file, int line, const char *by)
+{
+    if (message.judged && may_fail && size && count > ARRAY_BYTES_MAX / size)
+        return NULL;
+    return allocate(count, size, clear, may_fail, file, line, by);
+}
+
+static bool has_body(uint16_t type)
+{
+    for (size_t i = 0; i < sizeof(WITHOUT_BODY) / sizeof(WITHOUT_BODY[0]); i++)
+        if (WITHOUT_BODY[i] == type)
+            return false;
+    return true;
+}
+
+static uint16_t yes_or_no(uint16_t value, uint16_t unset)
+{
+    return value == unset ? unset : value != 0;
+}
+
+/*
+ * A job's other clusters are looked up in the federation, and there is none. slurmctld stores the others as they are, and
+ * refuses to start with numbers above 1.
+ */
+static int mend_job(void *described, void *unused)
+{
+    job_desc_msg_t *job = described;
+
+    (void)unused;
+    job->fed_siblings_active = job->fed_siblings_viable = 0;
+    job->contiguous = yes_or_no(job->contiguous, NO_VAL16);
+    job->kill_on_node_fail = yes_or_no(job->kill_on_node_fail, NO_VAL16);
+    job->overcommit = (uint8_t)yes_or_no(job->overcommit, NO_VAL8);
+    return 0;
+}
+
+/* Have a body contain what clients send. */
+static void mend(uint16_t type, void *body)
+{
+    job_step_kill_msg_t *kill = body;
+
+    switch (type) {
+    case UPDATE_JOB:
+    case ALLOCATION:
+    case BATCH_JOB:
+    case WILL_RUN:
+        mend_job(body, NULL);
+        break;
+    case HET_ALLOCATION:
+    case HET_BATCH_JOB:
+        for_each(body, mend_job, NULL);
+        break;
+    case KILL_JOB:
+        if (!kill->sjob_id)
+            kill->sjob_id = copy("");
+        break;
+    default:
+        break;
+    }
+}
+
+/* The one word of slurm_msg_t that gets its first value while a message is read. */
+static void *find_body(void *const *before, void *const *after)
+{
+    for (size_t i = 0; i < MESSAGE_WORDS; i++)
+        if (!before[i] && after[i])
+            return after[i];
+    return NULL;
+}
+
 EXPORTED int unpack_msg(void *unpacked, void *buffer)
 {
-    bool trusted = !message.received || message.sender == 0 || message.sender == geteuid();
+    void *before[MESSAGE_WORDS], *body;
+    int result;
 
-    return trusted || is_known(message.type) ? unpack(unpacked, buffer) : UNPACK_ERROR;
+    if (!message.received || message.sender == 0 || message.sender == geteuid())
+        return unpack(unpacked, buffer);
+    if (!is_known(message.type))
+        return UNPACK_ERROR;
+    memcpy(before, unpacked, sizeof(before));
+    message.judged = true;
+    result = unpack(unpacked, buffer);
+    message.judged = false;
+    if (result != 0 || !has_body(message.type))
+        return result;
+    body = find_body(before, unpacked);
+    if (!body)
+        return UNPACK_ERROR;
+    mend(message.type, body);
+    return result;
 }

@@ -119,15 +119,16 @@ def damaged_messages(tmp_path: Path) -> bytes:
 
 
 @pytest.mark.soak
-def test_damaged_messages_that_slurmctld_does_not_expect_of_a_user_do_not_end_it(
-    slurm: Slurm, damaged_messages: bytes
-) -> None:
-    """Slurm 24.11 and 26.05 read them, and end at one in some hundred."""
+def test_damaged_messages_do_not_end_slurmctld(slurm: Slurm, damaged_messages: bytes) -> None:
+    """Without the guard, one in some hundred ends Slurm 24.11 and 26.05."""
     process = slurm.exec("controller-0", "slurmctld", "pgrep", "-o", "-x", "slurmctld")
     slurm.ssh("base64 -d > damaged.so", user="greedy", stdin=base64.b64encode(damaged_messages).decode())
 
     for seed, client in enumerate(["squeue", "sinfo", "sbatch --hold --wrap true", "scontrol show node"] * 2):
         damaging = f"MESSAGES=300 SEED={seed} TYPES={shlex.quote(OTHERS_TYPES)} LD_PRELOAD=./damaged.so"
+        assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+    for seed, client in enumerate(["sbatch --hold --wrap true", "scancel 1", "scontrol update jobid=1 nice=1"] * 2):
+        damaging = f"MESSAGES=300 SEED={seed} LD_PRELOAD=./damaged.so"
         assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
 
     assert slurm.exec("controller-0", "slurmctld", "pgrep", "-o", "-x", "slurmctld") == process

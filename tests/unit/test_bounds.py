@@ -39,42 +39,8 @@ int unpackstr_array(char ***strings, unsigned *count, void *buffer)
     return 0;
 }
 int unpack(char ***strings, unsigned *count, void *buffer) { return unpackstr_array(strings, count, buffer); }
-
-struct message { unsigned short version, flags, type; unsigned sender; int answers; };
-int unpack_msg(void *message, void *buffer) { return 0; }
-int unpack_header(void *header, void *buffer)
-{
-    struct message *sent = buffer;
-
-    memcpy(header, sent, 6);
-    return sent->answers ? unpack_msg(header, buffer) : 0;
-}
-void auth_g_get_ids(void *credential, unsigned *user, unsigned *group) { *user = *(unsigned *)credential; }
-int slurm_unpack_received_msg(void *message, int descriptor, void *buffer)
-{
-    struct message *sent = buffer;
-    unsigned user, group;
-
-    if (unpack_header(message, buffer))
-        return -1;
-    if (!sent->flags)
-        auth_g_get_ids(&sent->sender, &user, &group);
-    return unpack_msg(message, buffer);
-}
-int slurm_receive_msg(void *connection, void *message, int milliseconds)
-{
-    return slurm_unpack_received_msg(message, -1, connection);
-}
-int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for)
-{
-    struct message sent = {1, !is_signed, type, sender, answers}, received;
-
-    if (asked_for)
-        return slurm_receive_msg(&sent, &received, 0);
-    return slurm_unpack_received_msg(&received, -1, &sent);
-}
 """
-"""What stands for libslurm. A message without a signature has flags."""
+"""What stands for libslurm."""
 
 PROGRAM = """\
 #define _GNU_SOURCE
@@ -83,14 +49,11 @@ PROGRAM = """\
 #include <sys/socket.h>
 void *hostlist_create(const char *list);
 int unpack(char ***strings, unsigned *count, void *buffer);
-int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for);
 int main(int count, char **words)
 {
     char **strings;
     unsigned unpacked;
 
-    if (count == 6)
-        return ask(atoi(words[1]), atoi(words[2]), atoi(words[3]), atoi(words[4]), atoi(words[5])) != 0;
     if (count == 2)
         return hostlist_create(words[1]) ? 0 : 1;
     if (count == 4)
@@ -103,10 +66,7 @@ int main(int count, char **words)
 }
 """
 """Return 0 if the host list of the first word is made; or print as many strings as the first word says, the second.
-With a third word, accept connections before that.
-
-Five words are a message: its type, its sender, and whether it is signed, brings answers, and is one. Return 0 if it
-is read."""
+With a third word, accept connections before that."""
 
 DAEMON = """\
 import contextlib, selectors, socket
@@ -271,41 +231,6 @@ def test_a_program_without_slurms_library_runs_all_the_same(build: Path) -> None
     libraries = ":".join(str(path) for path in [*build.glob("bounded_*.so"), build / "known_messages.so"])
     environment = {"LD_PRELOAD": libraries, "LD_BIND_NOW": "1", "ENVIRONMENT_MAX": "1"}
     assert subprocess.run(["/bin/true"], env=environment, capture_output=True, check=True, timeout=60).stderr == b""
-
-
-REQUEST_PING, REQUEST_SUBMIT_BATCH_JOB, RESPONSE_SLURM_RC = 1008, 4003, 8001
-REQUEST_CONTROL_STATUS, RESPONSE_JOB_INFO, RESPONSE_TOPO_INFO, REQUEST_LAUNCH_TASKS = 2053, 2004, 2029, 6001
-MESSAGE_NODE_REGISTRATION_STATUS = 1002
-ROOT_ID, USER_ID = 0, 2001
-
-
-@pytest.mark.parametrize(
-    ("message", "read"),
-    [
-        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False, False), True),
-        ((REQUEST_PING, USER_ID, True, False, False), True),
-        ((REQUEST_CONTROL_STATUS, USER_ID, True, False, False), True),
-        ((RESPONSE_SLURM_RC, USER_ID, True, False, False), True),
-        ((REQUEST_PING, USER_ID, False, False, False), True),
-        ((RESPONSE_JOB_INFO, USER_ID, True, False, False), False),
-        ((RESPONSE_TOPO_INFO, USER_ID, True, False, False), False),
-        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False, False), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False, False), False),
-        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False, False), False),
-        ((REQUEST_PING, USER_ID, True, True, False), False),
-        ((REQUEST_PING, ROOT_ID, True, True, False), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False, False), True),
-        ((RESPONSE_JOB_INFO, ROOT_ID, True, False, False), True),
-        ((RESPONSE_JOB_INFO, USER_ID, False, False, True), True),
-    ],
-)
-def test_of_users_only_messages_that_their_programs_send_are_read(
-    build: Path, message: tuple[int, int, bool, bool, bool], read: bool
-) -> None:
-    """A message is a type and a sender, and whether it is signed, brings answers, and is one to slurmctld."""
-    command = [str(build / "program"), *(str(int(word)) for word in message)]
-    environment = {"LD_PRELOAD": str(build / "known_messages.so")}
-    assert subprocess.run(command, env=environment, check=False, timeout=60).returncode == int(not read)
 
 
 class Callers:
