@@ -326,8 +326,14 @@ static bool is_of_run(const char *path)
     return strncmp(path, "/run/", strlen("/run/")) == 0;
 }
 
+/* What no container sees: with the files of other images, it could change what the user's next one starts. */
+static bool is_of_images(const char *path)
+{
+    return strcmp(path, PUBLISHED_IMAGES) == 0 || strcmp(path, LOCAL_IMAGES) == 0;
+}
+
 /*
- * The jail's submounts, in /run or elsewhere, without the store of images. Of homes the own one is shown, and only when
+ * The jail's submounts, in /run or elsewhere, without the stores of images. Of homes the own one is shown, and only when
  * that is wanted.
  */
 static int show_binds(int root, const struct container_view *view, bool of_run, struct failure *failure)
@@ -337,8 +343,7 @@ static int show_binds(int root, const struct container_view *view, bool of_run, 
     for (size_t i = 0; i < config->bind_count; i++) {
         const char *path = config->binds[i].path;
 
-        if (strcmp(path, HOMES) != 0 && strcmp(path, PUBLISHED_IMAGES) != 0 && is_of_run(path) == of_run &&
-            show(root, path, failure) < 0)
+        if (strcmp(path, HOMES) != 0 && !is_of_images(path) && is_of_run(path) == of_run && show(root, path, failure) < 0)
             return -1;
     }
     return 0;

@@ -27,6 +27,9 @@
 /* The admin's store of images, if jobs may only read it (images/containers/container_images/published_images.py). */
 #define PUBLISHED_IMAGES "/var/lib/soperator/images"
 
+/* Users' copies of images on the node's disk (images/containers/container_images/local_copies.py). */
+#define LOCAL_IMAGES "/var/lib/soperator/local-images"
+
 struct container_view {
     const struct jail_config *config;
     const struct container *container;

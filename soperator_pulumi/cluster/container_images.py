@@ -1,4 +1,4 @@
-"""Shared container images: a Job that fills their store on the jail's volume."""
+"""Shared container images: a Job that fills their store on the jail's volume, and copies on machines' disks."""
 
 import pulumi
 from pulumi_kubernetes.batch.v1 import Job, JobSpecArgs
@@ -12,7 +12,9 @@ from soperator_pulumi.cluster.pod_template import Parts
 from soperator_pulumi.cluster.scope import NOT_AWAITED, Scope
 from soperator_pulumi.lifecycle import ImagesPublished
 from soperator_pulumi.render import layout
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.job_containers import ContainersSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
 
 CONTAINER_IMAGES = "container-images"
 """Component label of the pod, and name of the Job."""
@@ -87,6 +89,14 @@ def published_images(parts: Parts) -> list[Mount]:
     if parts.spec.containers is None:
         return []
     return [_store(parts, read_only=True)]
+
+
+def local_images(spec: ClusterSpec, node_set: NodeSetSpec) -> list[Mount]:
+    """Return the mount of the machine's directory for copies of images, if the node set has one."""
+    local = spec.containers.local if spec.containers else None
+    if local is None or not local.is_on(node_set.name):
+        return []
+    return [mounts.machine_directory("local-images", local.host_path, layout.LOCAL_IMAGES, needs_mode=True)]
 
 
 def _store(parts: Parts, *, read_only: bool = False) -> Mount:

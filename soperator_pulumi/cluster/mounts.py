@@ -60,7 +60,7 @@ class Mount:
     read_only: bool = False
     sub_path: str | None = None
     needs_mode: bool = False
-    """True for a directory that Kubernetes makes writable for all users without the sticky bit."""
+    """True for a directory that is for all users, and has to get the sticky bit."""
 
     def in_container(self) -> VolumeMountArgs:
         """Return the mount of the container."""
@@ -111,10 +111,18 @@ def claim(
     return Mount(name, VolumeArgs(name=name, persistent_volume_claim=source), path, read_only, sub_path)
 
 
-def machine_directory(name: str, source: str, path: str, *, read_only: bool = False, kind: str = "Directory") -> Mount:
+def machine_directory(
+    name: str,
+    source: str,
+    path: str,
+    *,
+    read_only: bool = False,
+    kind: str = "Directory",
+    needs_mode: bool = False,
+) -> Mount:
     """Mount the machine's directory `source`, which must exist unless `kind` is `DirectoryOrCreate`."""
     host_path = HostPathVolumeSourceArgs(path=source, type=kind)
-    return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only)
+    return Mount(name, VolumeArgs(name=name, host_path=host_path), path, read_only, needs_mode=needs_mode)
 
 
 def scratch(name: str, path: str, size: str | None = None, *, read_only: bool = False) -> Mount:

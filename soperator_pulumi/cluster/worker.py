@@ -16,7 +16,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from soperator_pulumi.cluster import mounts
-from soperator_pulumi.cluster.container_images import published_images
+from soperator_pulumi.cluster.container_images import local_images, published_images
 from soperator_pulumi.cluster.containers import (
     HEALTH_CONFIG_MAP,
     INIT,
@@ -91,7 +91,7 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         owner,
         node_conf(spec, node_set),
         places,
-        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), *_further_binds(parts)],
+        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), *_further_binds(parts, node_set)],
         processes=node_set.process_limit,
         lock_memory=node_set.locks_memory,
         containers_mib=spec.containers.writes_mib if spec.containers else None,
@@ -138,9 +138,10 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     )
 
 
-def _further_binds(parts: Parts) -> list[str]:
+def _further_binds(parts: Parts, node_set: NodeSetSpec) -> list[str]:
     places = [layout.JOB_FILES, *(mount.path for mount in published_images(parts))]
-    return [f"bind={place}:ro" for place in places]
+    local = [mount.path for mount in local_images(parts.spec, node_set)]
+    return [*(f"bind={place}:ro" for place in places), *(f"bind={place}" for place in local)]
 
 
 def _all_of(node_set: NodeSetSpec) -> PodResources:
@@ -163,6 +164,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
         *published_images(parts),
+        *local_images(parts.spec, node_set),
         *temporary_directories(worker_memory_mib(node_set), shared_memory=True),
         mounts.memory("run", layout.RUN_DIR, "16Mi"),
         mounts.scratch("spool", layout.SPOOL_DIR, f"{spool_mib(node_set)}Mi"),

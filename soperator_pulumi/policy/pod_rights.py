@@ -190,7 +190,8 @@ def _host_path(resource: ResourceView, where: Path, source: object, allowed: Map
 HOST_PATHS = ResourcePolicy(
     name="host-paths",
     description="No pod mounts a directory of its machine without a reason.",
-    violated_by="a submount with `host_path`; a volume with `hostPath`; a PersistentVolume with `hostPath` or `local`",
+    violated_by="a submount with `host_path`; `containers.local`; a volume with `hostPath`; a PersistentVolume with "
+    "`hostPath` or `local`",
     cure="Mount a claim, or allow the path with its reason: "
     "soperator:policy: {settings: {host-paths: {allowed: {<path>: <reason>}}}}.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),

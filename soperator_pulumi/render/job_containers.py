@@ -5,7 +5,7 @@ from typing import Any
 
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.job_containers import ImageRegistrySpec, RegistryProxySpec
+from soperator_pulumi.spec.job_containers import ContainersSpec, ImageRegistrySpec, LocalCopiesSpec, RegistryProxySpec
 
 _GIB = 1024**3
 _DAY = 86_400
@@ -16,14 +16,22 @@ def container_files(spec: ClusterSpec) -> dict[str, str]:
     containers = spec.containers
     if containers is None:
         return {}
+    local = containers.local
     settings = {
-        "images_bytes": None if containers.images_gib is None else int(containers.images_gib * _GIB),
-        "unused_seconds": None if containers.unused_days is None else containers.unused_days * _DAY,
+        **_limits(containers),
         "registries": [_registry(registry) for registry in containers.registries],
         "allowed_registries": list(containers.allowed_registries),
         "variables": _variables(containers.proxy) if containers.proxy else {},
+        "local": {**_limits(local), "free_percent": local.free_percent} if local else None,
     }
     return {layout.CONTAINERS_FILE: json.dumps(settings, indent=1) + "\n"}
+
+
+def _limits(spec: ContainersSpec | LocalCopiesSpec) -> dict[str, float | None]:
+    return {
+        "images_bytes": None if spec.images_gib is None else int(spec.images_gib * _GIB),
+        "unused_seconds": None if spec.unused_days is None else spec.unused_days * _DAY,
+    }
 
 
 def _registry(registry: ImageRegistrySpec) -> dict[str, Any]:

@@ -135,6 +135,10 @@ PUBLISHED_IMAGES = "/var/lib/soperator/images"
 """Directory of shared container images in worker containers, in the jail, and in the pod that fills it
 (`spank-plugin/container_view.h`, `images/containers/container_images/published_images.py`)."""
 
+LOCAL_IMAGES = "/var/lib/soperator/local-images"
+"""Directory of copies of container images on a machine's disk, in worker containers and in the jail
+(`spank-plugin/container_view.h`, `images/containers/container_images/local_copies.py`)."""
+
 PUBLISH_IMAGES = "/usr/lib/soperator/containers/publish-images"
 """Program that fills the directory of shared images, in the worker's image."""
 

@@ -601,6 +601,25 @@ class RegistryProxyArgs(TypedDict):
     """Hosts to reach without the proxy, including all hosts below them (`no_proxy`)."""
 
 
+class LocalCopiesArgs(TypedDict):
+    """Copies of images on the machines' own disks: tasks start from them, and not from the shared volume."""
+
+    host_path: str
+    """Existing directory of the machine, root's, on a local disk, for this cluster alone. Pods give it the mode 1777.
+    Choose a disk that the kubelet does not use: users can fill it, and a full disk of the kubelet ends pods."""
+    node_sets: NotRequired[Sequence[str]]
+    """Node sets whose machines have the directory, by name. Default: all node sets."""
+    images_gib: NotRequired[float]
+    """Limit in GiB of a user's copies on a node. If it is exceeded, the copy that was least recently started is removed
+    first; copies in use stay. An image that does not fit starts from the shared volume. Default: none."""
+    unused_days: NotRequired[int]
+    """Days after its last start when an unused copy is removed, at its user's next start on the node. Default:
+    never."""
+    free_percent: NotRequired[float]
+    """Percentage of the disk that copies leave free. Default: 20, because the kubelet ends pods when 15 % are left on a
+    disk that it uses."""
+
+
 class ContainersArgs(TypedDict, total=False):
     """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
 
@@ -627,6 +646,9 @@ class ContainersArgs(TypedDict, total=False):
     files are always allowed. Default: any."""
     proxy: RegistryProxyArgs
     """Proxy to registries. Default: none."""
+    local: LocalCopiesArgs
+    """Copies of images on the machines' own disks. The first start of an image on a node copies it there. Default: all
+    nodes read the shared volume."""
 
 
 class DatabaseVolumeArgs(TypedDict, total=False):

@@ -215,6 +215,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
             verify = spec.health.verify_new_nodes
             yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)
     yield from job_containers.problems(spec.containers)
+    yield from job_containers.local_problems(spec.containers, spec.node_sets, spec.jail.submounts)
     yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
     yield from node_set.layout_problems(spec.node_sets)
     yield from node_set.environment_problems(spec.node_sets)

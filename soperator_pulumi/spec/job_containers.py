@@ -9,6 +9,9 @@ from pydantic import AfterValidator
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.images import ImageReference
+from soperator_pulumi.spec.node_set import NodeSetName, NodeSetSpec
+from soperator_pulumi.spec.submount import SubmountSpec, chosen_node_set_problems, host_path_problems
+from soperator_pulumi.spec.types.absolute_path import AbsolutePath, overlap
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
 from soperator_pulumi.spec.validation.base import Matches, Model, number, refused_quietly, whole
@@ -76,6 +79,29 @@ class RegistryProxySpec(Model):
     """Hosts to reach without the proxy, including all hosts below them (`no_proxy`)."""
 
 
+class LocalCopiesSpec(Model):
+    """Copies of images on the machines' own disks: tasks start from them, and not from the shared volume."""
+
+    host_path: AbsolutePath
+    """Existing directory of the machine, root's, on a local disk, for this cluster alone. Pods give it the mode 1777.
+    Choose a disk that the kubelet does not use: users can fill it, and a full disk of the kubelet ends pods."""
+    node_sets: tuple[NodeSetName, ...] | None = None
+    """Node sets whose machines have the directory, by name. Default: all node sets."""
+    images_gib: Annotated[float, number(0.001, what="a number of GiB")] | None = None
+    """Limit in GiB of a user's copies on a node. If it is exceeded, the copy that was least recently started is removed
+    first; copies in use stay. An image that does not fit starts from the shared volume. Default: none."""
+    unused_days: Annotated[int, whole(1, 3650)] | None = None
+    """Days after its last start when an unused copy is removed, at its user's next start on the node. Default:
+    never."""
+    free_percent: Annotated[float, number(0, 99, what="a percentage")] = 20
+    """Percentage of the disk that copies leave free. Default: 20, because the kubelet ends pods when 15 % are left on
+    a disk that it uses."""
+
+    def is_on(self, node_set: str) -> bool:
+        """Return True if the machines of a node set have the directory."""
+        return self.node_sets is None or node_set in self.node_sets
+
+
 class ContainersSpec(Model):
     """Containers in jobs: `srun --container-image=...`, with the options of Pyxis."""
 
@@ -102,6 +128,9 @@ class ContainersSpec(Model):
     files are always allowed. Default: any."""
     proxy: RegistryProxySpec | None = None
     """Proxy to registries. Default: none."""
+    local: LocalCopiesSpec | None = None
+    """Copies of images on the machines' own disks. The first start of an image on a node copies it there. Default: all
+    nodes read the shared volume."""
 
 
 def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
@@ -112,6 +141,28 @@ def problems(spec: ContainersSpec | None) -> Iterator[Problem]:
         yield from _registry_problems(spec)
     if known(spec.images, spec.allowed_registries) and known(*spec.images, *spec.allowed_registries):
         yield from _image_problems(spec)
+
+
+def local_problems(
+    spec: ContainersSpec | None, node_sets: tuple[NodeSetSpec, ...], submounts: tuple[SubmountSpec, ...]
+) -> Iterator[Problem]:
+    """Yield node sets that copies on local disks cannot have, and directories that jobs see otherwise."""
+    if spec is None or not known(spec) or not known(spec.local) or spec.local is None:
+        return
+    local, path = spec.local, "containers.local"
+    if known(local.node_sets) and local.node_sets is not None:
+        yield from chosen_node_set_problems(local.node_sets, [node_set.name for node_set in node_sets], path)
+    if not known(local.host_path):
+        return
+    yield from host_path_problems(local.host_path, f"{path}.host_path")
+    for index, submount in enumerate(submounts):
+        other = submount.host_path
+        if known(other) and other is not None and overlap(other, local.host_path):
+            yield Problem(
+                f"{path}.host_path",
+                f'got "{local.host_path}", and jail.submounts[{index}] shows "{other}" to containers: they could '
+                "change the user's other images. Choose a directory of its own.",
+            )
 
 
 def full_name(image: str) -> str:

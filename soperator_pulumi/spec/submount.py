@@ -18,6 +18,7 @@ from soperator_pulumi.spec.types.absolute_path import (
     AbsolutePath,
     holds,
     jail_path_problem,
+    overlap,
 )
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
@@ -167,6 +168,11 @@ def _node_set_problems(submount: SubmountSpec, names: Sequence[str], path: str) 
         yield Problem(f"{path}.node_sets", "given for a submount of sessions alone. Remove it, or add the role worker.")
     if submount.path == HOMES:
         yield Problem(f"{path}.node_sets", f"does not fit {HOMES}, which is the same on all nodes. Remove it.")
+    yield from chosen_node_set_problems(chosen, names, path)
+
+
+def chosen_node_set_problems(chosen: Sequence[str], names: Sequence[str], path: str) -> Iterator[Problem]:
+    """Yield problems of `node_sets` of the field `path`, which chooses from the names of all node sets."""
     if not chosen:
         yield Problem(f"{path}.node_sets", "empty: no job would have it. Name node sets, or remove it for all of them.")
     for position, name in enumerate(chosen):
@@ -249,12 +255,13 @@ def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Pro
     elif submount.read_only and submount.path in {HOMES, TEMPORARY}:
         yield Problem(f"{path}.read_only", f"does not fit {submount.path}, to which users write. Remove it.")
     if kind == "host_path":
-        yield from _host_path_problems(str(submount.host_path), f"{path}.host_path")
+        yield from host_path_problems(str(submount.host_path), f"{path}.host_path")
 
 
-def _host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
+def host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
+    """Yield the reason against showing a directory of the machine to jobs. `path` is the field's."""
     for forbidden, content in _HOST_FORBIDDEN.items():
-        if host_path == forbidden or holds(host_path, forbidden) or holds(forbidden, host_path):
+        if overlap(host_path, forbidden):
             yield Problem(
                 path,
                 f'got "{host_path}", which shows {forbidden} ({content}) to every job. '

@@ -294,6 +294,30 @@ TEST(a_published_image_is_changed_in_the_layer_and_stays_as_it_is)
     CHECK(access(PUBLISHED "/opt", F_OK) == -1);
 }
 
+static int see_no_copies(void *unused)
+{
+    (void)unused;
+    if (enter_tree(LOCAL_IMAGES "/4711/image") < 0)
+        CHECK_SAYS(failure.text, "(no failure)");
+    CHECK(world_holds("/name", "copy"));
+    CHECK(access(LOCAL_IMAGES, F_OK) == -1);
+    DONE();
+}
+
+TEST(a_copy_on_the_nodes_disk_starts_and_its_container_sees_no_other_copy)
+{
+    const char *const arguments[] = {"bind=/home", "bind=/tmp", "containers=16", "bind=" LOCAL_IMAGES};
+
+    make();
+    CHECK(mkdir("/var/lib/soperator", 0755) == 0 && mkdir(LOCAL_IMAGES, 0755) == 0);
+    CHECK(mkdir(LOCAL_IMAGES "/4711", 0700) == 0 && mkdir(LOCAL_IMAGES "/4711/image", 0755) == 0);
+    world_write(LOCAL_IMAGES "/4711/image/name", "copy");
+    CHECK(chown(LOCAL_IMAGES "/4711", USER_ID, USER_ID) == 0 && chown(LOCAL_IMAGES "/4711/image", USER_ID, USER_ID) == 0);
+    world_configure(&config, 4, arguments);
+    CHECK(test_in_child(see_no_copies, NULL) == 0);
+    DONE();
+}
+
 static void is_no_folder_of_the_users(const char *tree)
 {
     CHECK(enter_tree(tree) == -1);

@@ -43,6 +43,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
     """A cluster of two node sets, each with a partition of its own, for tests that leave it as it was."""
     data = tmp_path_factory.mktemp("data")
     data.chmod(0o1777)
+    local = {"host_path": str(tmp_path_factory.mktemp("local")), "node_sets": ["big"], "free_percent": 1}
     cluster = a_cluster(
         name=unique("shared"),
         node_sets=[
@@ -56,7 +57,7 @@ def slurm(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.T
             # who does what disturbs others: processes are counted by user on the whole machine
             {"name": "greedy", "uid": 2666},
         ],
-        containers={"writes_mib": 64, "images_gib": 0.02},
+        containers={"writes_mib": 64, "images_gib": 0.02, "local": local},
         jail=a_jail(
             JAIL,
             admin_shell=True,

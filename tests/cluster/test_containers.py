@@ -1,6 +1,7 @@
 """Containers in jobs: an image in place of the jail, on every node, as the user and no more."""
 
 import base64
+import re
 import shlex
 import tarfile
 from collections.abc import Iterator
@@ -91,6 +92,42 @@ def test_an_image_is_brought_once_and_runs_on_every_node(slurm: Slurm, image: st
     assert told.count("has brought it in") == 1
     _, again = run(slurm, image, script)
     assert "brought" not in again
+
+
+COPIES = "/var/lib/soperator/local-images"
+
+
+def test_a_node_with_a_disk_starts_a_copy_that_containers_and_other_users_do_not_see(slurm: Slurm, image: str) -> None:
+    on_big = f"{SMALL} -p big"
+    _, told = run(slurm, image, "true", on_big)
+    assert "copies the image to this node's disk" in told
+    said, told = run(slurm, image, "ls -d /var/lib/soperator 2>&1; :", on_big)
+
+    assert "cop" not in told
+    assert "/var/lib/soperator: No such file or directory" in said
+    jail = f"srun {on_big} sh -c 'stat -c %a {COPIES} {COPIES}/2001; cat {COPIES}/2001/images/*/rootfs/bin/sh | wc -c'"
+    mode, own, size = slurm.ssh(jail).stdout.split()
+    assert (mode, own) == ("1777", "700")
+    assert int(size) == len(busybox.program())
+    others = slurm.ssh(f"srun {on_big} sh -c 'ls {COPIES}/2001; mv {COPIES}/2001 {COPIES}/x'", user="bob", check=False)
+    assert re.search("ls: .*Permission denied", others.stderr)
+    assert re.search("mv: .*not permitted", others.stderr)
+    changed = f"srun {on_big} sh -c 'rm {COPIES}/2001/images/*/rootfs/bin/ls'"
+    slurm.ssh(changed)
+    assert run(slurm, image, "ls /bin/ls", on_big, check=False)[0] == "", "the task has read the copy"
+    assert run(slurm, image, "ls /bin/ls", SMALL)[0] == "/bin/ls\n", "the node without a disk reads the shared volume"
+    slurm.ssh(f"srun {on_big} rm -rf {COPIES}/2001")
+
+
+def test_tasks_of_an_array_start_one_image(slurm: Slurm, image: str) -> None:
+    slurm.ssh(f"rm -rf {STORE}")
+    script = "#!/bin/sh\necho $SLURM_ARRAY_TASK_ID $(ls -d /bin/busybox /usr/bin 2>/dev/null)\n"
+    options = f"{SMALL} --array=0-2 --container-image={image} -o /home/alice/images/array-%a"
+    slurm.ssh(f"sbatch --wait {options}", stdin=script)
+
+    said = slurm.ssh("cat ~/images/array-*").stdout
+    assert re.findall(r"(?m)^\d .*$", said) == ["0 /bin/busybox", "1 /bin/busybox", "2 /bin/busybox"]
+    assert said.count("has brought it in") == 1
 
 
 def test_an_archive_of_an_oci_layout_is_an_image_too(slurm: Slurm, image: str, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class ImageStore:
             new.write_text(digest)
             new.rename(record)
             self._forget_old_jobs()
-            clean(self._folder, self._limits, self._say)
+            self.clean()
             return digest
 
     def use(self, digest: str) -> int:
@@ -133,6 +133,10 @@ class ImageStore:
             if not ready.is_dir():
                 self._make(ready, _named(name), lambda _part, new: fill(new))
         return ready
+
+    def clean(self) -> None:
+        """Remove images that no task uses, and data that killed processes pulled, if they are too old."""
+        clean(self._folder, self._limits, self._say)
 
     def make_room(self, wanted: int) -> None:
         """Remove images that no task uses until the given number of bytes fits.
@@ -227,6 +231,11 @@ class ImageStore:
 def folder_name(digest: str, machine: str) -> str:
     """Return the name of an image's folder. A digest may be that of a list for several architectures."""
     return f"{digest.removeprefix('sha256:')}.{machine}"
+
+
+def digest_of_folder(name: str) -> str:
+    """Return the digest of the image whose folder has this name."""
+    return f"sha256:{name.partition('.')[0]}"
 
 
 def _named(name: str) -> str:

@@ -12,6 +12,7 @@ from container_images.bringing import ImageBringer
 from container_images.image_reference import SQUASHFS, ImageError, ImageReference, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.local_copies import DISK, LocalCopies
 from container_images.named_containers import NamedContainers
 from container_images.published_images import PUBLISHED, PublishedImages
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
@@ -25,13 +26,14 @@ def main(
     environment: Mapping[str, str] = os.environ,
     settings: Path = SETTINGS,
     published: Path = PUBLISHED,
+    disk: Path = DISK,
 ) -> int:
     """Bring the image for the job, and print progress. Return the exit code: 1 after a message about the failure.
 
     With a name, this is the image of a named container; then the image may be empty.
     """
     try:
-        folder = _import(arguments, environment, settings, PublishedImages(published, say=_say))
+        folder = _import(arguments, environment, read_settings(settings), PublishedImages(published, say=_say), disk)
     except ImageError as error:
         print(error, flush=True)
         return 1
@@ -53,10 +55,13 @@ def _unique(job: str, environment: Mapping[str, str]) -> str:
 
 
 def _import(
-    arguments: Sequence[str], environment: Mapping[str, str], settings_file: Path, published: PublishedImages
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    settings: ImportSettings,
+    published: PublishedImages,
+    disk: Path,
 ) -> Path:
     job, text, name, flag = [*arguments, "", "auto"][:4]
-    settings = read_settings(settings_file)
     unique = _unique(job, environment)
     try:
         store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
@@ -65,8 +70,9 @@ def _import(
         if used is None:
             message = f"{error.filename}: {error.strerror}. Without a store there, only shared images start"
             raise ImageError(message) from error
-        _leave_to_step(used[1])
-        return used[0]
+        folder, lock = _copied(used, environment, settings, disk)
+        _leave_to_step(lock)
+        return folder
 
     def image() -> tuple[Path, int]:
         wanted = parse(text, Path.cwd())
@@ -92,7 +98,7 @@ def _import(
         folder, lock = containers.use(name, flag, step, (lambda: image()[0]) if text else None)
         _check_source(folder, settings)
     else:
-        folder, lock = image()
+        folder, lock = _copied(image(), environment, settings, disk)
     _leave_to_step(lock)
     return folder
 
@@ -103,6 +109,13 @@ def _published(text: str, settings: ImportSettings, published: PublishedImages) 
     check_allowed(image, settings.allowed_registries)
     digest = published.digest(image)
     return published.use(digest) if digest else None
+
+
+def _copied(
+    used: tuple[Path, int], environment: Mapping[str, str], settings: ImportSettings, disk: Path
+) -> tuple[Path, int]:
+    """Return an image's copy on this node's disk and its descriptor, if nodes have copies, or else the given ones."""
+    return LocalCopies(settings.local, environment, _say, disk).use(*used) if settings.local else used
 
 
 def _key(image: ImageReference) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from container_images.image_reference import ImageError
+from container_images.local_copies import LocalLimits
 from container_images.registry_settings import Registry
 from container_images.store_cleaning import NO_LIMITS, StoreLimits
 
@@ -23,6 +24,7 @@ class ImportSettings:
         registries: Settings of registries.
         allowed_registries: Registries of images, or parts of them. Empty: any.
         variables: Variables of skopeo, such as `https_proxy`, if the job has none of that name.
+        local: Limits of copies on nodes' disks. None: no node has a disk for them.
 
     """
 
@@ -30,6 +32,7 @@ class ImportSettings:
     registries: tuple[Registry, ...] = ()
     allowed_registries: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
+    local: LocalLimits | None = None
 
 
 def read_settings(path: Path) -> ImportSettings:
@@ -58,4 +61,12 @@ def _settings(settings: Mapping[str, Any]) -> ImportSettings:
         ),
         allowed_registries=tuple(settings["allowed_registries"]),
         variables=settings["variables"],
+        local=_local_limits(settings.get("local")),  # missing in settings of an earlier version
     )
+
+
+def _local_limits(local: Mapping[str, Any] | None) -> LocalLimits | None:
+    if local is None:
+        return None
+    store = StoreLimits(local["images_bytes"], local["unused_seconds"], "containers.local.images_gib")
+    return LocalLimits(store, local["free_percent"])

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from container_images.image_store import STORE
+from container_images.image_store import STORE, digest_of_folder
 from container_images.published_images import PUBLISHED, read_former, read_names
 
 _HOMES = Path("/home")
@@ -37,7 +37,7 @@ def _published(store: Path) -> Iterator[dict[str, Any]]:
             filled_at = (store / "images" / folder / "size").stat().st_mtime
         except OSError:
             continue  # it has just been removed
-        digest = f"sha256:{folder.partition('.')[0]}"
+        digest = digest_of_folder(folder)
         yield {
             "names": [
                 *sorted(name for name, known in names.items() if known == digest),

@@ -1,12 +1,11 @@
 """Containers with a name: copies of an image's folder in the user's store, which keep what tasks change in them."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from container_images.image_copying import copy_image
 from container_images.image_reference import ImageError
 from container_images.image_store import ImageStore
-from container_images.program_running import run_program
 from container_images.store_cleaning import size_of
 
 _MIB = 1024 * 1024
@@ -67,14 +66,7 @@ class NamedContainers:
         size = size_of(image)
         self._say(f"makes a container of {size / _MIB:.0f} MiB")
         self._store.make_room(size)
-        run_program(
-            ["cp", "--archive", "--reflink=auto", str(image / "rootfs"), str(new / "rootfs")],
-            self._environment,
-            progress=lambda: self._say(f"has copied {size_of(new) / _MIB:.0f} MiB of {size / _MIB:.0f} MiB"),
-        )
-        for setting in image.iterdir():
-            if setting.is_file() and setting.name != "size":
-                shutil.copyfile(setting, new / setting.name)
+        copy_image(image, new, self._environment, self._say)
         (new / _MAKER).write_text(step)
 
     def _missing(self, name: str) -> str:

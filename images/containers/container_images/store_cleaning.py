@@ -28,11 +28,13 @@ class StoreLimits:
     Attributes:
         images_bytes: Bytes of all images, unpacked, and of named containers, which stay. None: no limit.
         unused_seconds: Age of the last start at which an image goes; a named container stays. None: it stays.
+        origin: Setting that the bytes come from, for messages.
 
     """
 
     images_bytes: int | None = None
     unused_seconds: float | None = None
+    origin: str = "containers.images_gib"
 
 
 NO_LIMITS = StoreLimits()
@@ -50,13 +52,13 @@ class _StoredImage:
             reference = (self.folder / "reference").read_text()
         except OSError:
             reference = self.folder.name
-        return f"{reference} ({_gib(self.size)})"
+        return f"{reference} ({gib(self.size)})"
 
 
 class _NamedContainer(_StoredImage):
     @property
     def words(self) -> str:
-        return f"{self.folder.name} ({_gib(self.size)})"
+        return f"{self.folder.name} ({gib(self.size)})"
 
 
 def clean(store: Path, limits: StoreLimits, say: Callable[[str], None]) -> None:
@@ -96,7 +98,7 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
             if closed.enter_context(_closed(store / "uses" / image.folder.name)):
                 unused.append(image)
         if excess > sum(image.size for image in unused):
-            raise ImageError(_refusal(wanted, limit, [image for image in images if image not in unused], named))
+            raise ImageError(_refusal(wanted, limits, [image for image in images if image not in unused], named))
         for image in unused:
             say(f"removes {image.words} to make room")
             _throw_away(store, image.folder)
@@ -132,6 +134,11 @@ def empty_trash(store: Path) -> None:
         for thing in trash.iterdir() if closed else ():
             with suppress(OSError):
                 remove(thing)
+
+
+def held_bytes(store: Path) -> int:
+    """Return the bytes of the images in a store, which may be missing; named containers do not count."""
+    return sum(image.size for image in _images(store))
 
 
 def size_of(folder: Path) -> int:
@@ -179,13 +186,14 @@ def remove(folder: Path) -> None:
 def _images(store: Path) -> list[_StoredImage]:
     """Return the images, the least recently started first."""
     found = []
-    for folder in (store / "images").iterdir():
+    for folder in (store / "images").glob("*"):
         with suppress(FileNotFoundError):  # another process has just removed it
-            found.append(_StoredImage(folder, _recorded_size(folder), folder.stat().st_mtime))
+            found.append(_StoredImage(folder, recorded_size(folder), folder.stat().st_mtime))
     return sorted(found, key=lambda image: image.used)
 
 
-def _recorded_size(image: Path) -> int:
+def recorded_size(image: Path) -> int:
+    """Return the bytes of an image's folder: those that its file says, or else those of its files."""
     try:
         return max(int((image / "size").read_text()), 0)
     except (OSError, ValueError):
@@ -214,10 +222,11 @@ def _throw_away(store: Path, folder: Path) -> None:
         folder.rename(Path(tempfile.mkdtemp(dir=store / "trash")) / folder.name)
 
 
-def _refusal(wanted: int, limit: int, used: list[_StoredImage], named: list[_NamedContainer]) -> str:
+def _refusal(wanted: int, limits: StoreLimits, used: list[_StoredImage], named: list[_NamedContainer]) -> str:
+    limit = limits.images_bytes or 0
     message = (
-        f"{_gib(wanted)} are needed, and your images and named containers may take {_gib(limit)} in all "
-        "(containers.images_gib)."
+        f"{gib(wanted)} are needed, and your images and named containers may take {gib(limit)} in all "
+        f"({limits.origin})."
     )
     if wanted > limit:
         return message
@@ -228,5 +237,6 @@ def _refusal(wanted: int, limit: int, used: list[_StoredImage], named: list[_Nam
     return message
 
 
-def _gib(size: int) -> str:
+def gib(size: int) -> str:
+    """Return bytes in GiB, for messages."""
     return f"{size / _GIB:.2f} GiB"

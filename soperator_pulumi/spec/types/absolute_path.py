@@ -80,6 +80,11 @@ def holds(outer: str, inner: str) -> bool:
     return inner != outer and inner.startswith(outer.rstrip("/") + "/")
 
 
+def overlap(one: str, other: str) -> bool:
+    """Return True if the paths are the same, or one is below the other."""
+    return one == other or holds(one, other) or holds(other, one)
+
+
 def jail_path_problem(path: str) -> str | None:
     """Return the reason against a volume at this path inside the jail, as the end of a sentence; None if allowed."""
     if path in REPLACEABLE:

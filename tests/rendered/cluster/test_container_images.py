@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.rendered.cluster.clusters import (
     a_deployment,
+    a_node_set,
     capabilities_of,
     containers_of,
     mounts_of,
@@ -54,3 +55,29 @@ def test_without_containers_there_is_no_job_and_no_store() -> None:
 
     assert not [item for item in deployment.recorded if "container-images" in item.name]
     assert STORE not in mounts_of(containers_of(pod_of(deployment, "hpc-cpu"))["slurmd"])
+
+
+DISK = "/var/lib/soperator/local-images"
+
+
+def test_node_sets_with_a_disk_have_it_for_copies_with_the_mode_of_tmp() -> None:
+    local = {"host_path": "/mnt/local/images", "node_sets": ["cpu"]}
+    deployment = a_deployment(containers={"local": local})
+    pod = pod_of(deployment, "hpc-cpu")
+    slurmd = containers_of(pod)["slurmd"]
+    (prepare,) = [container for container in pod["initContainers"] if container["name"] == "prepare"]
+
+    assert volume_of(pod, mounts_of(slurmd)[DISK]) == {"hostPath": {"path": "/mnt/local/images", "type": "Directory"}}
+    assert {f"bind={DISK}", f"volume={DISK}"} <= {*slurmd["command"]}
+    (line,) = [line for line in prepare["command"][-1].splitlines() if DISK in line]
+    assert line.startswith("chmod 1777 ")
+
+
+def test_other_node_sets_have_no_disk_for_copies() -> None:
+    node_sets = [a_node_set(name="cpu"), a_node_set(name="gpu")]
+    local = {"host_path": "/mnt/local/images", "node_sets": ["gpu"]}
+    deployment = a_deployment(containers={"local": local}, node_sets=node_sets)
+
+    assert DISK in mounts_of(containers_of(pod_of(deployment, "hpc-gpu"))["slurmd"])
+    without = a_deployment(containers={}, node_sets=node_sets)
+    assert pod_of(deployment, "hpc-cpu") == pod_of(without, "hpc-cpu")

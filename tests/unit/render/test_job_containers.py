@@ -1,9 +1,11 @@
 """Settings of containers in jobs, as rendered, against the program that reads them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
+from container_images.local_copies import DISK, LocalLimits
 from container_images.registry_settings import Registry
 from container_images.store_cleaning import StoreLimits
 from soperator_pulumi.render import layout
@@ -26,6 +28,10 @@ def test_the_program_finds_the_file_of_the_spec() -> None:
     assert Path(layout.HEALTH_SETTINGS, name) == SETTINGS
 
 
+def test_the_program_finds_the_disk_for_copies() -> None:
+    assert Path(layout.LOCAL_IMAGES) == DISK
+
+
 def test_a_cluster_without_containers_has_no_file_of_them() -> None:
     assert container_files(a_spec()) == {}
 
@@ -36,6 +42,21 @@ def test_without_keys_the_settings_are_those_without_a_file(tmp_path: Path) -> N
 
 def test_limits_of_images_are_bytes_and_seconds(tmp_path: Path) -> None:
     assert settings(tmp_path, images_gib=1.5, unused_days=2).limits == StoreLimits(3 * 2**29, 2 * 86_400)
+
+
+def test_limits_of_local_copies_reach_the_program(tmp_path: Path) -> None:
+    local = {"host_path": "/mnt/local", "images_gib": 0.5, "unused_days": 3, "free_percent": 5}
+    store = StoreLimits(2**29, 3 * 86_400, "containers.local.images_gib")
+    assert settings(tmp_path, local=local).local == LocalLimits(store, 5)
+
+
+def test_a_new_program_reads_settings_of_a_version_without_local_copies(tmp_path: Path) -> None:
+    (text,) = container_files(a_spec(containers={"local": {"host_path": "/mnt/local"}})).values()
+    former = json.loads(text)
+    del former["local"]
+    (tmp_path / "settings.json").write_text(json.dumps(former))
+
+    assert read_settings(tmp_path / "settings.json") == ImportSettings()
 
 
 def test_registries_are_as_the_program_knows_them(tmp_path: Path) -> None:

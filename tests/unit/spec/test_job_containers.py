@@ -72,6 +72,28 @@ def test_images_for_everyone_are_named_once_and_come_from_allowed_registries() -
     assert "docker.io/library, nvcr.io alone" in found["containers.images[3]"]
 
 
+def test_all_problems_of_local_copies_are_reported_at_once() -> None:
+    local = {"host_path": "/var/lib/kubelet", "node_sets": ["cpu", "none"], "images_gib": 0, "free_percent": 100}
+    assert problems(local=local).keys() == {
+        "containers.local.host_path",
+        "containers.local.node_sets[1]",
+        "containers.local.images_gib",
+        "containers.local.free_percent",
+    }
+    assert problems(local={"host_path": "/mnt/local", "node_sets": []}).keys() == {"containers.local.node_sets"}
+
+
+@pytest.mark.parametrize("shown", ["/mnt", "/mnt/local", "/mnt/local/images"])
+def test_containers_do_not_see_local_copies_in_a_submount(shown: str) -> None:
+    submounts = [{"path": "/data", "host_path": "/mnt/data"}, {"path": "/local", "host_path": shown}]
+    with pytest.raises(SpecError) as refused:
+        a_spec(containers={"local": {"host_path": "/mnt/local"}}, jail={"submounts": submounts})
+
+    (problem,) = refused.value.problems
+    assert problem.path == "containers.local.host_path"
+    assert "jail.submounts[1]" in problem.text
+
+
 def test_a_repository_is_allowed_with_tag_and_digest() -> None:
     image = f"localhost:5000/team/image:1@sha256:{'0' * 64}"
     allowed = {"images": [image], "allowed_registries": ["localhost:5000/team/image"]}
