@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.rest import RestSpec
 
 PARAMETER, _IPV6 = "CommunicationParameters", "EnableIPv6"
 
@@ -18,6 +19,20 @@ def uses_ipv6(spec: ClusterSpec) -> bool:
 def communication_lines(spec: ClusterSpec) -> dict[str, str]:
     """Return the parameters of a daemon's or a client's configuration, slurmdbd's too (slurmdbd.conf(5))."""
     return {PARAMETER: _IPV6} if uses_ipv6(spec) else {}
+
+
+def token_lines(rest: RestSpec | None, directory: str) -> dict[str, str]:
+    """Return the parameters with which a daemon accepts tokens (slurm.conf(5), slurmdbd.conf(5)); none without REST.
+
+    Args:
+        rest: The REST API; None if it is off.
+        directory: Directory of the daemon's own copy of the key.
+    """
+    if rest is None:
+        return {}
+    longest = int(rest.max_token_lifetime.total_seconds())
+    key = f"{directory}/{layout.JWT_KEY}"
+    return {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={key},max_token_lifespan={longest}"}
 
 
 def client_slurm_conf(spec: ClusterSpec, more: Mapping[str, str] | None = None) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from itertools import count
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.communication import communication_lines
+from soperator_pulumi.render.communication import communication_lines, token_lines
 from soperator_pulumi.render.gres import gres_types, job_defaults
 from soperator_pulumi.render.job_hooks import hook_flags, hook_parameters
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.node_health import health_parameters
 from soperator_pulumi.render.slurmdbd_conf import QUEUED_MESSAGES, accounting_lines
-from soperator_pulumi.render.tokens import token_lines
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec

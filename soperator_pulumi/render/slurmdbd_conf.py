@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from soperator_pulumi.render import layout
-from soperator_pulumi.render.communication import communication_lines
+from soperator_pulumi.render.communication import communication_lines, token_lines
 from soperator_pulumi.render.gres import tracked_gres
 from soperator_pulumi.render.layout import HEADER, lines
 from soperator_pulumi.render.passwords import quoted_password
-from soperator_pulumi.render.tokens import token_lines
 from soperator_pulumi.spec.accounting import AccountingSpec, Enforce
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.rest import RestSpec
