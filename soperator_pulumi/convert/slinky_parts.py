@@ -1,5 +1,6 @@
 """Parts that the values of Slinky's chart slurm share with the specs of its custom resources."""
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -43,6 +44,9 @@ _MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what th
 
 _ORDINAL = re.compile(r"-([0-9]+)$")
 """End of a name that pods have, and so no pool."""
+
+_LONGEST_POOL_NAME = 36
+"""Characters, with room for a number up to the 40 of a pool's name."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,19 @@ def put_login(work: Conversion, role: dict[str, Any], spec: Section, pod: Sectio
 
 
 def login_pool(work: Conversion, name: str) -> dict[str, Any]:
-    """Return the pool of the stack for a further LoginSet, whose pods will have names that begin with `login-`."""
-    return work.mapping("login", "pools", _ORDINAL.sub(r"\1", name.rpartition("login-")[2]))
+    """Return a new pool of the stack for a further LoginSet, whose pods will have names that begin with `login-`."""
+    short, whole = (_pool_name(text) for text in (name.rpartition("login-")[2], name))
+    names = itertools.chain((short, whole), (f"{whole}{number}" for number in itertools.count(2)))
+    pools = work.mapping("login", "pools")
+    return work.mapping(next(pool for pool in names if pool not in pools), of=pools)
+
+
+def _pool_name(name: str) -> str:
+    """Return the name of a LoginSet as that of a pool may be (`spec/login.py`)."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not words[:1].isalpha():
+        words = f"pool{words}"
+    return _ORDINAL.sub(r"\1", words[:_LONGEST_POOL_NAME].rstrip("-"))
 
 
 def put_no_login(work: Conversion) -> None:

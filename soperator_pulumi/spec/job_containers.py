@@ -154,10 +154,14 @@ def local_problems(
         yield from chosen_node_set_problems(local.node_sets, [node_set.name for node_set in node_sets], path)
     if not known(local.host_path):
         return
-    yield from host_path_problems(local.host_path, f"{path}.host_path")
+    cure = 'Give a directory for copies alone, such as "/mnt/nvme/images".'
+    yield from host_path_problems(local.host_path, f"{path}.host_path", cure)
     for index, submount in enumerate(submounts):
         other = submount.host_path
-        if known(other) and other is not None and overlap(other, local.host_path):
+        if not known(other, submount.node_sets, local.node_sets):
+            continue
+        apart = submount.node_sets and local.node_sets and not {*submount.node_sets} & {*local.node_sets}
+        if other is not None and not apart and overlap(other, local.host_path):
             yield Problem(
                 f"{path}.host_path",
                 f'got "{local.host_path}", and jail.submounts[{index}] shows "{other}" to containers: they could '

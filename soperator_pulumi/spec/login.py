@@ -140,9 +140,13 @@ def place(component: str) -> str | None:
 
 def problems(login: LoginSpec, groups: Sequence[GroupSpec]) -> Iterator[Problem]:
     """Yield problems between the fields of login nodes, and groups that the cluster does not have."""
+    ports: dict[int, str] = {}
     for path, pods in login.by_path.items():
         yield from _service_problems(pods, path)
         yield from _group_problems(pods, path, groups)
+        port = pods.node_port
+        if known(port) and port is not None and ports.setdefault(port, path) != path:
+            yield Problem(f"{path}.node_port", f"got {port}, which {ports[port]} has as well. Choose another port.")
 
 
 def name_problems(login: LoginSpec, node_sets: Mapping[str, str]) -> Iterator[Problem]:

@@ -258,14 +258,15 @@ def _kind_problems(submount: SubmountSpec, kind: str, path: str) -> Iterator[Pro
         yield from host_path_problems(str(submount.host_path), f"{path}.host_path")
 
 
-def host_path_problems(host_path: str, path: str) -> Iterator[Problem]:
-    """Yield the reason against showing a directory of the machine to jobs. `path` is the field's."""
+def host_path_problems(
+    host_path: str, path: str, cure: str = 'Give a directory made for jobs, such as "/mnt/local".'
+) -> Iterator[Problem]:
+    """Yield the reason against opening a directory of the machine to jobs. `path` is the field's."""
     for forbidden, content in _HOST_FORBIDDEN.items():
         if overlap(host_path, forbidden):
             yield Problem(
                 path,
-                f'got "{host_path}", which shows {forbidden} ({content}) to every job. '
-                'Give a directory made for jobs, such as "/mnt/local".',
+                f'got "{host_path}", which shows {forbidden} ({content}) to every job. {cure}',
             )
             return
 

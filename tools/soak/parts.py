@@ -83,7 +83,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class SoakPart:
-    """Tests that `make soak PART=3/14` runs."""
+    """Tests that `make soak PART=3/24` runs."""
 
     name: str
     """Number and total: `3/14`."""

@@ -17,11 +17,14 @@ M = TypeVar("M", bound=Model)
 
 
 class _Unknown:
-    """An unreadable value: false, empty, and with attributes that are unreadable, too."""
+    """An unreadable value: false, empty, and with attributes and results of methods that are unreadable, too."""
 
     def __getattr__(self, name: str) -> "_Unknown":
         if name.startswith("__"):
             raise AttributeError(name)
+        return self
+
+    def __call__(self, *_arguments: object) -> "_Unknown":
         return self
 
     def __iter__(self) -> Iterator[Any]:

@@ -20,6 +20,7 @@ GPU = {
     "groups": ["ml"],
     "termination_grace": "10m",
 }
+AT_A_PORT = {"service": "NodePort", "node_port": 30022, "allowed_sources": ["10.1.0.0/16"]}
 GROUPS = [{"name": "ml", "gid": 3000}]
 COMPONENT = "app.kubernetes.io/component"
 
@@ -132,6 +133,10 @@ def test_a_cluster_without_pools_has_the_resources_of_before() -> None:
                 "jail": {"submounts": [{"path": "/fast", "memory_gib": 2, "roles": ["login"]}]},
             },
             r"but a pod of login\.pools\.gpu has 1 GiB",
+        ),
+        (
+            {"login": {**AT_A_PORT, "pools": {"gpu": AT_A_PORT}}},
+            r"login\.pools\.gpu\.node_port: got 30022, which login has as well",
         ),
     ],
 )

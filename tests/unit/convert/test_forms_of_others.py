@@ -14,12 +14,15 @@
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from soperator_pulumi.convert import Converted, Fate
 from soperator_pulumi.errors import ConversionError
 from soperator_pulumi.spec.cluster import parse_cluster
+from soperator_pulumi.spec.login import PoolName
 from tests.unit.convert.conversions import completed, converted
 
 NODE_SET = "{slurmd: {resources: {limits: {cpu: 4, memory: 8Gi}}}}"
@@ -162,6 +165,16 @@ def test_further_sets_of_login_nodes_become_pools_with_the_names_that_a_person_w
         "replicas": 2,
         "pools": {"gpu": {"replicas": 2}, "large2": {"replicas": 2}},
     }
+
+
+def test_pools_have_names_that_the_stack_takes_and_none_takes_in_another_set(tmp_path: Path) -> None:
+    names = ("main", "login-gpu", "gpu", "a-1", "a1", "login-2", "Big.pool", "x" * 60, "x" * 61)
+    sets = ", ".join(f"{name}: {{enabled: true, replicas: {count}}}" for count, name in enumerate(names, start=1))
+    conversion = converted(tmp_path, f"clusterName: hpc\nloginsets: {{{sets}}}\nnodesets: {{cpu: {NODE_SET}}}\n")
+    pools = conversion.cluster["login"]["pools"]
+    assert [pool["replicas"] for pool in pools.values()] == [*range(2, len(names) + 1)]
+    assert [*pools][:-2] == ["gpu", "gpu2", "a1", "a12", "pool2", "big-pool"]
+    assert TypeAdapter(dict[PoolName, Any]).validate_python(pools)
 
 
 def test_keys_of_slinkys_services_have_the_account_of_keys(tmp_path: Path) -> None:

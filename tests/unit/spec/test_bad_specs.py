@@ -105,6 +105,9 @@ def test_whatever_stands_at_a_key_gives_a_spec_or_problems_never_another_error(
         ("slurm", {"extra": {"MaxJobCount": None}}, "slurm.extra.MaxJobCount"),
         ("partitions", [5], "partitions[0]"),
         ("partitions", [{"name": "all", "options": {"AllowQos": None}}], "partitions[0].options.AllowQos"),
+        ("login", None, "login"),
+        ("login", {"pools": ["gpu"]}, "login.pools"),
+        ("login", {"pools": {"gpu": None}}, "login.pools.gpu"),
     ],
 )
 def test_settings_that_cannot_be_read_are_problems_without_accounting_too(key: str, value: object, path: str) -> None:

@@ -83,6 +83,17 @@ def test_all_problems_of_local_copies_are_reported_at_once() -> None:
     assert problems(local={"host_path": "/mnt/local", "node_sets": []}).keys() == {"containers.local.node_sets"}
 
 
+def test_a_submount_of_other_machines_shows_no_copies() -> None:
+    submounts = [{"path": "/local", "host_path": "/mnt/local", "node_sets": ["other"]}]
+    spec = a_spec(
+        containers={"local": {"host_path": "/mnt/local", "node_sets": ["cpu"]}},
+        jail={"submounts": submounts},
+        node_sets=[{"name": name, "replicas": 1, "cpus": 1, "memory_gib": 1} for name in ("cpu", "other")],
+    )
+    assert spec.containers
+    assert spec.containers.local
+
+
 @pytest.mark.parametrize("shown", ["/mnt", "/mnt/local", "/mnt/local/images"])
 def test_containers_do_not_see_local_copies_in_a_submount(shown: str) -> None:
     submounts = [{"path": "/data", "host_path": "/mnt/data"}, {"path": "/local", "host_path": shown}]
