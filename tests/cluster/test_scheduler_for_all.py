@@ -127,9 +127,12 @@ def test_damaged_messages_do_not_end_slurmctld(slurm: Slurm, damaged_messages: b
     for seed, client in enumerate(["squeue", "sinfo", "sbatch --hold --wrap true", "scontrol show node"] * 2):
         damaging = f"MESSAGES=300 SEED={seed} TYPES={shlex.quote(OTHERS_TYPES)} LD_PRELOAD=./damaged.so"
         assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
-    for seed, client in enumerate(["sbatch --hold --wrap true", "scancel 1", "scontrol update jobid=1 nice=1"] * 2):
-        damaging = f"MESSAGES=300 SEED={seed} LD_PRELOAD=./damaged.so"
-        assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+    try:
+        for seed, client in enumerate(["sbatch --hold --wrap true", "scancel 1", "scontrol update jobid=1 nice=1"] * 2):
+            damaging = f"MESSAGES=300 SEED={seed} LD_PRELOAD=./damaged.so"
+            assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+    finally:
+        slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
 
     assert slurm.exec("controller-0", "slurmctld", "pgrep", "-o", "-x", "slurmctld") == process
     assert slurm.ssh("srun hostname", user="bob").stdout
