@@ -228,7 +228,7 @@ class SlurmCluster(pulumi.ComponentResource):
             "namespaceName": self.namespace_name,
             "jailTree": self.jail_tree,
             "loginEndpoint": self.login.endpoint,
-            "loginPoolEndpoints": pulumi.Output.all(**self.login_pool_endpoints),
+            "loginPoolEndpoints": pulumi.Output.from_input(self.login_pool_endpoints),
             "loginHostPublicKey": self.login.host_public_key,
             "loginHostKeyFingerprint": self.login.host_key_fingerprint,
             "jailClaimName": pulumi.Output.from_input(self.jail.claim.name),

@@ -28,7 +28,7 @@ LIVE_CALLS = (
     LiveCall("configmaps", ("get", "create", "patch", "delete"), "apply files of Slurm, and restore them"),
     LiveCall("secrets", ("get", "create", "patch", "delete"), "check keys of the spec, apply files of slurmdbd"),
     LiveCall("persistentvolumeclaims", ("get", "list"), "find claims of other clusters"),
-    LiveCall("statefulsets", ("get", "list"), "drain the nodes of a node set", group="apps"),
+    LiveCall("statefulsets", ("get", "list", "patch"), "drain the nodes of a node set", group="apps"),
     LiveCall("controllerrevisions", ("get",), "refuse a downgrade after an upgrade has begun", group="apps"),
     LiveCall("jobs", ("get", "list", "create", "patch", "delete"), "fill, switch and remove trees", group="batch"),
     LiveCall("cronjobs", ("get",), "list, make and restore dumps of accounting", group="batch"),

@@ -21,6 +21,7 @@ GPU = {
     "termination_grace": "10m",
 }
 AT_A_PORT = {"service": "NodePort", "node_port": 30022, "allowed_sources": ["10.1.0.0/16"]}
+LOGIN_RESOURCES = {"hpc-login", "hpc-login-ready", "hpc-login-service", "hpc-network-login"}
 GROUPS = [{"name": "ml", "gid": 3000}]
 COMPONENT = "app.kubernetes.io/component"
 
@@ -101,10 +102,17 @@ def test_a_pool_gives_its_endpoint() -> None:
     assert deploy(program, outputs=outputs).exports["endpoints"] == {"gpu": "10.96.0.9:22"}
 
 
-def test_a_cluster_without_pools_has_the_resources_of_before() -> None:
-    assert [resource.name for resource in a_deployment(login={"pools": {}}).recorded] == [
-        resource.name for resource in a_deployment().recorded
-    ]
+def test_programs_in_other_languages_get_a_map_of_endpoints_without_pools_too() -> None:
+    def program() -> None:
+        pulumi.export("outputs", SlurmCluster("hpc", a_spec()).outputs)
+
+    assert deploy(program, outputs=provided).exports["outputs"]["loginPoolEndpoints"] == {}
+
+
+def test_a_cluster_without_pools_has_the_login_nodes_of_before() -> None:
+    """Other names would replace the resources of recorded states."""
+    names = {resource.name for resource in a_deployment().recorded if "login" in resource.name}
+    assert names == LOGIN_RESOURCES
 
 
 @pytest.mark.parametrize(
