@@ -8,7 +8,7 @@ Ingress is closed but for:
 | slurmd    | 6818             | controller, login, workers: srun and slurmd itself call it  |
 | workers   | all              | login, workers: steps and MPI listen on ports of their own  |
 | srun      | srun's own range | controller, login, workers                                  |
-| sshd      | 2222             | `allowed_sources` of `login`, or of a pool's own             |
+| sshd      | 2222             | `allowed_sources` of `login`, or of a pool's own            |
 | slurmdbd  | 6819             | controller, login, workers: sacct and sacctmgr call it      |
 | MariaDB   | 3306             | slurmdbd, dumps                                             |
 | REST API  | 6820             | `rest.allowed_sources`, `rest.allowed_namespaces`           |
@@ -35,7 +35,7 @@ munge proves. munged listens on a socket inside each pod. Egress is closed but f
 NetworkPolicies do not filter a machine's own traffic to its pods (probes, `kubectl exec` and `port-forward`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pulumi
@@ -69,6 +69,9 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.metrics import calls_kubernetes
 from soperator_pulumi.spec.network import Destination, NetworkSpec
 from soperator_pulumi.spec.types.addresses import Ports
+
+SESSIONS = "sessions"
+"""Policy of all login nodes but for sshd's port. Sessions of a pool that leaves the stack have it until they end."""
 
 
 class Rules(NamedTuple):
@@ -108,8 +111,9 @@ def create_network_policies(
         api_servers: Addresses of the Kubernetes API, closed to users' pods.
     """
     controller, workers = (_pods(scope, component) for component in ("controller", "worker"))
-    logins = [_pods(scope, name) for name in spec.login.by_name]
-    ours = [controller, *logins, workers]
+    all_logins = {**scope.selector(), **layout.LOGIN_PODS}
+    logins = _peer(all_logins)
+    ours = [controller, logins, workers]
     slurmdbd = [_pods(scope, ACCOUNTING)] if spec.accounting else []
     rest = [_pods(scope, REST)] if spec.rest else []
     checks = [_pods(scope, HEALTH_CHECKS)] if spec.health.long_checks else []
@@ -126,16 +130,9 @@ def create_network_policies(
             [_from([*ours, *slurmdbd, *rest, *metrics, *checks], _tcp(layout.SLURMCTLD_PORT))], [among_ours, names]
         ),
         "worker": Rules(
-            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([*logins, workers])],
+            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([logins, workers])],
             [among_ours, names, *opened],
         ),
-        **{
-            name: Rules(
-                [_from(ours, srun), *_open_to(map(_addresses, login.allowed_sources), layout.SSH_PORT)],
-                [among_ours, names, *opened],
-            )
-            for name, login in spec.login.by_name.items()
-        },
         ADMIN: Rules([], [names, *opened]),
         # There for any source: a policy that a change removes would be in force until after the Job.
         POPULATE: Rules([], [NetworkPolicyEgressRuleArgs()] if streams else []),
@@ -164,21 +161,30 @@ def create_network_policies(
             rules[DATABASE] = Rules([_from([*slurmdbd, dumps], _tcp(layout.DATABASE_PORT))], [])
             # There without dumps as well: a Job may outlive them.
             rules[layout.DUMP_COMPONENT] = Rules([], [database, names])
-    policies = {"default-deny-ingress": _policy(scope, None, Rules([], None))} | {
-        component: _policy(scope, component, allowed) for component, allowed in rules.items()
-    }
-    return {
-        policy: NetworkPolicy(
-            f"{name}-network-{policy}", metadata=scope.metadata(policy), spec=spec_of_policy, opts=scope.options()
-        )
-        for policy, spec_of_policy in policies.items()
-    }
+    policies = {
+        "default-deny-ingress": _policy(scope.selector(), Rules([], None)),
+        SESSIONS: _policy(all_logins, Rules([_from(ours, srun)], [among_ours, names, *opened])),
+    } | {component: _policy(scope.selector(component), allowed) for component, allowed in rules.items()}
+    created = {policy: _create(name, scope, policy, spec_of_policy) for policy, spec_of_policy in policies.items()}
+    for component, login in spec.login.by_name.items():
+        opened_to = Rules(_open_to(map(_addresses, login.allowed_sources), layout.SSH_PORT), None)
+        policy = _policy(scope.selector(component), opened_to)
+        # An update takes the egress of sessions out of it, which the other policy has to close before.
+        created[component] = _create(name, scope, component, policy, after=[created[SESSIONS]])
+    return created
 
 
-def _policy(scope: Scope, component: str | None, rules: Rules) -> NetworkPolicySpecArgs:
-    """Return the policy for a component's pods, or for all pods of the cluster."""
+def _create(
+    name: str, scope: Scope, policy: str, spec: NetworkPolicySpecArgs, after: Sequence[NetworkPolicy] = ()
+) -> NetworkPolicy:
+    opts = scope.options(depends_on=after)
+    return NetworkPolicy(f"{name}-network-{policy}", metadata=scope.metadata(policy), spec=spec, opts=opts)
+
+
+def _policy(selector: Mapping[str, str], rules: Rules) -> NetworkPolicySpecArgs:
+    """Return the policy for the pods with these labels."""
     return NetworkPolicySpecArgs(
-        pod_selector=LabelSelectorArgs(match_labels=scope.selector(component)),
+        pod_selector=LabelSelectorArgs(match_labels=selector),
         policy_types=["Ingress"] if rules.egress is None else ["Ingress", "Egress"],
         ingress=[*rules.ingress],
         egress=rules.egress,
@@ -189,13 +195,16 @@ def _to_database(scope: Scope, accounting: AccountingSpec) -> NetworkPolicyEgres
     """Return the rule from slurmdbd to its database. The addresses of an external host are unknown."""
     if accounting.database.external is not None:
         return NetworkPolicyEgressRuleArgs(ports=[_tcp(accounting.database.external.port)])
-    of_operator = NetworkPolicyPeerArgs(pod_selector=LabelSelectorArgs(match_labels=OPERATOR_PODS))
-    peer = of_operator if accounting.own is None else _pods(scope, DATABASE)
-    return NetworkPolicyEgressRuleArgs(to=[peer], ports=[_tcp(layout.DATABASE_PORT)])
+    labels = OPERATOR_PODS if accounting.own is None else scope.selector(DATABASE)
+    return NetworkPolicyEgressRuleArgs(to=[_peer(labels)], ports=[_tcp(layout.DATABASE_PORT)])
 
 
 def _pods(scope: Scope, component: str) -> NetworkPolicyPeerArgs:
-    return NetworkPolicyPeerArgs(pod_selector=LabelSelectorArgs(match_labels=scope.selector(component)))
+    return _peer(scope.selector(component))
+
+
+def _peer(labels: Mapping[str, str]) -> NetworkPolicyPeerArgs:
+    return NetworkPolicyPeerArgs(pod_selector=LabelSelectorArgs(match_labels=labels))
 
 
 def _opened(network: NetworkSpec, api_servers: pulumi.Output[Sequence[str]]) -> list[NetworkPolicyEgressRuleArgs]:

@@ -42,6 +42,7 @@ hpc                                   soperator-pulumi:index:SlurmCluster
   hpc-network-jail-populate           kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-jail-switch             kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-login                   kubernetes:networking.k8s.io/v1:NetworkPolicy
+  hpc-network-sessions                kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-network-worker                  kubernetes:networking.k8s.io/v1:NetworkPolicy
   hpc-nodes                           kubernetes:core/v1:Service
   hpc-prerequisites                   pulumi-python:dynamic/soperator:Prerequisites
@@ -93,6 +94,7 @@ def test_the_physical_names_are_those_on_which_tools_and_people_rely() -> None:
         "NetworkPolicy/jail-populate",
         "NetworkPolicy/jail-switch",
         "NetworkPolicy/login",
+        "NetworkPolicy/sessions",
         "NetworkPolicy/worker",
         "PodDisruptionBudget/controller",
         "PodDisruptionBudget/cpu",

@@ -60,14 +60,34 @@ def test_pods_of_a_pool_are_selected_by_nothing_of_the_others() -> None:
         assert {selector[COMPONENT] for selector in selectors} == {component}
 
 
-def test_every_pool_admits_its_own_addresses_and_has_the_connections_of_login_nodes() -> None:
+def test_every_pool_admits_its_own_addresses() -> None:
     deployment = with_pools(gpu=GPU)
-    assert ("10.1.0.0/16", "2222") in allowed(deployment, "login-gpu")
-    assert ("10.1.0.0/16", "2222") not in allowed(deployment, "login")
-    assert ("login-gpu", "6817") in allowed(deployment, "controller")
-    assert {("login-gpu", "srun"), ("login-gpu", "every port")} < allowed(deployment, "worker")
-    egress = [deployment.one(f"hpc-network-{name}").inputs["spec"]["egress"] for name in ("login", "login-gpu")]
-    assert egress[0] == egress[1]
+    assert allowed(deployment, "login-gpu") == {("10.1.0.0/16", "2222")}
+    assert allowed(deployment, "login") == {("10.0.0.0/16", "2222")}
+
+
+def policies_of(deployment: Deployment, labels: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the NetworkPolicies that select pods with these labels, by their names in Pulumi."""
+    found = {policy.name: policy.inputs["spec"] for policy in deployment.resources(":NetworkPolicy")}
+    return {name: spec for name, spec in found.items() if spec["podSelector"]["matchLabels"].items() <= labels.items()}
+
+
+def test_sessions_of_a_pool_have_the_connections_of_login_nodes_until_they_end() -> None:
+    labels = with_pools(gpu=GPU).one("hpc-login-gpu", "StatefulSet").inputs["spec"]["template"]["metadata"]["labels"]
+
+    removed = policies_of(with_pools(), labels)
+
+    assert {name for name, spec in removed.items() if "Egress" in spec["policyTypes"]} == {"hpc-network-sessions"}
+    assert removed["hpc-network-sessions"] == with_pools(gpu=GPU).one("hpc-network-sessions").inputs["spec"]
+    for component in ("controller", "worker"):
+        name = f"hpc-network-{component}"
+        assert with_pools().one(name).inputs == with_pools(gpu=GPU).one(name).inputs
+
+
+def test_the_connections_of_a_login_node_are_closed_before_its_own_policy_leaves_them_open() -> None:
+    deployment = with_pools(gpu=GPU)
+    for name in ("hpc-network-login", "hpc-network-login-gpu"):
+        assert deployment.one("hpc-network-sessions") in deployment.waits_for(deployment.one(name))
 
 
 def test_sshd_of_a_pool_admits_its_groups_alone() -> None:

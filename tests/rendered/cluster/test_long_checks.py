@@ -8,6 +8,7 @@ import pytest
 from soperator_pulumi.render import egress as egress_ports
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import a_deployment
+from tests.rendered.cluster.test_network import peer_of
 
 RING = "hpc-health-checks-ring_bandwidth"
 
@@ -96,7 +97,7 @@ def test_runs_reach_slurmctld_alone(deployment: Deployment) -> None:
     assert rules[0]["ports"] == [{"protocol": "TCP", "port": 6817}]
     assert {port["port"] for port in rules[1]["ports"]} == set(egress_ports.DNS_PORTS)
     controller = deployment.one("hpc-network-controller", "NetworkPolicy").inputs["spec"]["ingress"][0]["from"]
-    assert "health-checks" in [item["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for item in controller]
+    assert "health-checks" in [peer_of(item) for item in controller]
 
 
 def test_the_user_of_the_jobs_is_known_only_with_long_checks(deployment: Deployment) -> None:

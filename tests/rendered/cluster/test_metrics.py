@@ -8,6 +8,7 @@ from soperator_pulumi import parse_cluster
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import API_SERVERS, IMAGES, a_deployment, a_spec, containers_of, pod_of
+from tests.rendered.cluster.test_network import peer_of
 
 
 def with_metrics(**changes: Any) -> Deployment:
@@ -74,8 +75,7 @@ def test_the_named_namespaces_alone_read_the_metrics() -> None:
 def test_the_exporter_reaches_slurmctld() -> None:
     (rule,) = ingress(with_metrics(), "controller")
 
-    components = {item["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for item in rule["from"]}
-    assert components == {"controller", "login", "worker", "metrics"}
+    assert {peer_of(item) for item in rule["from"]} == {"controller", "sessions", "worker", "metrics"}
 
 
 def test_a_pod_monitor_selects_the_pod_and_names_the_cluster() -> None:

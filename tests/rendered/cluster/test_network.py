@@ -15,16 +15,18 @@ def allowed(deployment: Deployment, component: str) -> set[tuple[str, str]]:
     rules = set()
     for rule in policy["ingress"]:
         ports = [_port(port) for port in rule.get("ports", [{}])]
-        rules |= {(_peer(peer), port) for peer in rule["from"] for port in ports}
+        rules |= {(peer_of(peer), port) for peer in rule["from"] for port in ports}
     return rules
 
 
-def _peer(peer: dict[str, Any]) -> str:
+def peer_of(peer: dict[str, Any]) -> str:
+    """Return the name of a policy's peer: an address, a namespace, or pods."""
     if "ipBlock" in peer:
         return str(peer["ipBlock"]["cidr"])
     if "namespaceSelector" in peer:
         return f"namespace {peer['namespaceSelector']['matchLabels']['kubernetes.io/metadata.name']}"
-    return str(peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"])
+    labels = peer["podSelector"]["matchLabels"]
+    return "sessions" if labels.get("app.kubernetes.io/name") == "sshd" else str(labels["app.kubernetes.io/component"])
 
 
 def _port(port: dict[str, Any]) -> str:
@@ -44,22 +46,26 @@ def test_nothing_reaches_any_pod_of_the_cluster_without_a_rule() -> None:
 
 
 def test_only_the_clusters_own_pods_reach_slurmctld() -> None:
-    assert allowed(a_deployment(), "controller") == {(peer, "6817") for peer in ("controller", "login", "worker")}
+    assert allowed(a_deployment(), "controller") == {(peer, "6817") for peer in ("controller", "sessions", "worker")}
 
 
 def test_slurmctld_reaches_slurmd_and_srun_and_workers_and_logins_reach_workers() -> None:
     assert allowed(a_deployment(), "worker") == {
         ("controller", "6818"),
         ("controller", "srun"),
-        ("login", "srun"),
+        ("sessions", "srun"),
         ("worker", "srun"),
-        ("login", "every port"),
+        ("sessions", "every port"),
         ("worker", "every port"),
     }
 
 
+def test_slurmctld_and_slurmd_reach_srun_of_sessions() -> None:
+    assert allowed(a_deployment(), "sessions") == {(peer, "srun") for peer in ("controller", "sessions", "worker")}
+
+
 def test_no_one_reaches_sshd_until_the_spec_names_sources() -> None:
-    assert allowed(a_deployment(), "login") == {(peer, "srun") for peer in ("controller", "login", "worker")}
+    assert allowed(a_deployment(), "login") == set()
 
 
 def test_the_named_sources_reach_sshd_and_nothing_else() -> None:
@@ -67,7 +73,7 @@ def test_the_named_sources_reach_sshd_and_nothing_else() -> None:
     assert {rule for rule in rules if "/" in rule[0]} == {("10.0.0.0/8", "2222"), ("192.0.2.7/32", "2222")}
 
 
-OURS = ("controller", "login", "worker")
+OURS = ("controller", "sessions", "worker")
 
 
 def test_no_one_reaches_the_rest_api_until_the_spec_opens_it() -> None:
@@ -103,7 +109,7 @@ def test_only_slurmdbd_and_dumps_reach_the_database() -> None:
 
 def test_slurmrestd_talks_to_slurm_s_daemons_and_to_name_servers_only() -> None:
     *to_daemons, names = outgoing(a_deployment(accounting={}, rest={}))["rest"]
-    found = {(_peer(peer), _port(port)) for rule in to_daemons for peer in rule["to"] for port in rule["ports"]}
+    found = {(peer_of(peer), _port(port)) for rule in to_daemons for peer in rule["to"] for port in rule["ports"]}
 
     assert found == {("controller", "6817"), ("accounting", "6819")}
     assert {port["port"] for port in names["ports"]} == {53, 5353}
@@ -112,25 +118,21 @@ def test_slurmrestd_talks_to_slurm_s_daemons_and_to_name_servers_only() -> None:
 def test_slurmctld_itself_talks_to_the_clusters_pods_and_to_name_servers_only() -> None:
     policy = a_deployment().one("hpc-network-controller").inputs["spec"]
     to_pods, to_names = policy["egress"]
-    assert {_peer(peer) for peer in to_pods["to"]} == {"controller", "login", "worker"}
+    assert {peer_of(peer) for peer in to_pods["to"]} == {"controller", "sessions", "worker"}
     found = {(port["protocol"], port["port"]) for port in to_names["ports"]}
     assert found == {(protocol, port) for protocol in ("TCP", "UDP") for port in (53, 5353)}
 
 
 def outgoing(deployment: Deployment) -> dict[str, Any]:
-    """Ways out of the pods of each component with limits."""
-    return {
-        resource.inputs["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: resource.inputs["spec"][
-            "egress"
-        ]
-        for resource in deployment.resources(":NetworkPolicy")
-        if "Egress" in resource.inputs["spec"]["policyTypes"]
-    }
+    """Return the egress rules of the policies that have some, by the names of the policies."""
+    policies = deployment.resources(":NetworkPolicy")
+    limited = [policy.inputs for policy in policies if "Egress" in policy.inputs["spec"]["policyTypes"]]
+    return {inputs["metadata"]["name"]: inputs["spec"]["egress"] for inputs in limited}
 
 
 def test_nothing_leaves_the_pods_that_copy_an_image_or_switch_trees() -> None:
     found = outgoing(a_deployment())
-    assert found.keys() == {"controller", "login", "worker", "admin", "jail-populate", "jail-switch"}
+    assert found.keys() == {"controller", "sessions", "worker", "admin", "jail-populate", "jail-switch"}
     assert found["jail-populate"] == found["jail-switch"] == []
 
 
@@ -145,10 +147,10 @@ LEFT = [(1, 2378), (2382, 6442), (6444, 10247), (10260, 65535)]
 
 def test_jobs_and_sessions_reach_slurms_pods_name_servers_and_all_else_without_machines_ports() -> None:
     found = outgoing(a_deployment())
-    assert found["worker"] == found["login"]
+    assert found["worker"] == found["sessions"]
 
-    among_ours, names, opened = found["login"]
-    assert {_peer(peer) for peer in among_ours["to"]} == {"controller", "login", "worker"}
+    among_ours, names, opened = found["sessions"]
+    assert {peer_of(peer) for peer in among_ours["to"]} == {"controller", "sessions", "worker"}
     assert "ports" not in among_ours
     assert {(port["protocol"], port["port"]) for port in names["ports"]} >= {("TCP", 53), ("UDP", 53)}
     assert "to" not in names
@@ -164,7 +166,7 @@ def test_jobs_and_sessions_reach_slurms_pods_name_servers_and_all_else_without_m
 
 def test_the_admin_shell_reaches_what_sessions_do_but_for_slurms_pods() -> None:
     found = outgoing(a_deployment())
-    assert found["admin"] == found["login"][1:]
+    assert found["admin"] == found["sessions"][1:]
 
 
 def test_egress_is_narrowed_to_what_the_spec_names() -> None:
@@ -175,7 +177,7 @@ def test_egress_is_narrowed_to_what_the_spec_names() -> None:
 
 def test_without_any_egress_there_is_no_rule_which_would_allow_everything() -> None:
     found = outgoing(a_deployment(network={"egress": []}))
-    assert [len(found[text]) for text in ("login", "worker", "admin")] == [2, 2, 1]
+    assert [len(found[text]) for text in ("sessions", "worker", "admin")] == [2, 2, 1]
 
 
 def test_without_closed_ports_no_range_of_ports_is_needed() -> None:
