@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -259,7 +260,15 @@ def test_every_job_has_one_record_though_slurmdbd_and_its_database_are_killed(sl
     def ended() -> list[str]:
         return [row[0] for row in slurm.sacct(rows, check=False) if row[1:] == ["COMPLETED"]]
 
-    wait_until(lambda: len(ended()) >= 100, what="sacct shows the end of 100 jobs")
+    def seen() -> str:
+        rows_by_state = Counter(row[1] for row in slurm.sacct(rows, check=False))
+        queue = slurm.exec("controller-0", "slurmctld", "squeue", f"--jobs={array}", "--noheader", "--format=%T %r")
+        (unsent,) = re.findall("DBD Agent queue size: .*", slurm.exec("controller-0", "slurmctld", "sdiag"))
+        pods = slurm.kubernetes.run("get", "pods", "--namespace", slurm.namespace)
+        return f"sacct has {dict(rows_by_state)}, squeue {Counter(queue.splitlines())}; {unsent}; {pods}"
+
+    # A container that starts while the killed one still has its files fails, and Kubernetes waits 5 minutes at most.
+    wait_until(lambda: len(ended()) >= 100, what="sacct shows 100 ends of jobs,", timeout_seconds=600, seen=seen)
     assert sorted(ended()) == sorted(f"{array}_{task}" for task in range(1, 101))
 
 
