@@ -187,10 +187,12 @@ class Slurm:
         return done
 
     @contextmanager
-    def ssh_session(self, command: str, *, user: str = "alice") -> Iterator[subprocess.Popen[str]]:
-        """Hold a session open while something else happens."""
+    def ssh_session(
+        self, command: str, *, user: str = "alice", options: Sequence[str] = ()
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Hold a session open while something else happens. Options of ssh come before those of the test's own."""
         with subprocess.Popen(
-            [self._ssh.path, "-F", self.ssh_config(user), *self._by_door(), ssh.HOST, command],
+            [self._ssh.path, "-F", self.ssh_config(user), *options, *self._by_door(), ssh.HOST, command],
             env={**os.environ, **self._ssh.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -49,6 +49,31 @@ def test_a_login_pool_admits_the_members_of_its_groups_alone(workers: Slurm) -> 
     assert pods_before < {pod.metadata.uid for pod in slurm.api.list_namespaced_pod(slurm.namespace).items}
 
 
+@pytest.mark.soak
+def test_sessions_of_a_pool_that_leaves_the_stack_use_slurm_until_they_end(workers: Slurm) -> None:
+    slurm = workers
+    login = slurm.cluster.get("login", {})
+    pool = {"pod_resources": SMALL, "termination_grace": "5m"}
+    slurm.cluster["login"] = {**login, "pools": {"large": pool}}
+    slurm.up()
+    every_second = "until [ -e ~/enough ]; do srun --overcommit hostname 2>&1; sleep 1; done"
+
+    def is_going() -> bool:
+        pod = slurm.api.read_namespaced_pod("login-large-0", slurm.namespace)
+        return pod.metadata.deletion_timestamp is not None
+
+    with slurm.ssh_session(every_second, options=slurm.by_way_of("login-large-0")) as session:
+        assert session.stdout is not None
+        assert session.stdout.readline().startswith("cpu-")
+        slurm.cluster["login"] = login
+        with slurm.start_up() as up:
+            wait_until(is_going, "the pool's pod is deleted")
+            for _ in range(5):
+                assert session.stdout.readline().startswith("cpu-")
+            slurm.ssh("touch ~/enough")
+            assert up.wait(timeout=240) == 0
+
+
 def test_a_removed_user_does_not_get_in_any_more(workers: Slurm) -> None:
     slurm = workers
     slurm.cluster["users"].append({"name": "mallory", "uid": 2004, "shell": "/bin/sh"})
