@@ -146,20 +146,25 @@ class ServiceAccountArgs(TypedDict, total=False):
     `iam.gke.io/gcp-service-account` or `azure.workload.identity/client-id`."""
 
 
-class LoginPodsArgs(ScheduledArgs, total=False):
+class UserPodsArgs(ScheduledArgs, total=False):
+    """Pods in which users work."""
+
+    labels: Mapping[str, str]
+    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
+    annotations: Mapping[str, str]
+    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
+    pods."""
+    topology_spread: Sequence[TopologySpreadArgs]
+    """Spread of the pods over zones, racks or machines. Default: none."""
+    host_aliases: Sequence[HostAliasArgs]
+    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
+    service_account: ServiceAccountArgs
+    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
+
+
+class LoginPodsArgs(UserPodsArgs, total=False):
     """Equal pods that run sshd, behind one Service."""
 
-    labels: Mapping[str, str]
-    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
-    annotations: Mapping[str, str]
-    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
-    pods."""
-    topology_spread: Sequence[TopologySpreadArgs]
-    """Spread of the pods over zones, racks or machines. Default: none."""
-    host_aliases: Sequence[HostAliasArgs]
-    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
-    service_account: ServiceAccountArgs
-    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
     replicas: int
     """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
     groups: Sequence[str]
@@ -192,50 +197,9 @@ class LoginPodsArgs(ScheduledArgs, total=False):
     """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
 
 
-class LoginArgs(ScheduledArgs, total=False):
+class LoginArgs(LoginPodsArgs, total=False):
     """The pods that run sshd."""
 
-    labels: Mapping[str, str]
-    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
-    annotations: Mapping[str, str]
-    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
-    pods."""
-    topology_spread: Sequence[TopologySpreadArgs]
-    """Spread of the pods over zones, racks or machines. Default: none."""
-    host_aliases: Sequence[HostAliasArgs]
-    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
-    service_account: ServiceAccountArgs
-    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
-    replicas: int
-    """Number of login pods, all with the same host key. 0 refuses all logins. Default: 1."""
-    groups: Sequence[str]
-    """Groups whose members may log in here, all in the `groups` of the cluster. A changed list recreates the pods;
-    changed members do not. Default: all users."""
-    service: Annotated[str, ServiceType]
-    """Access to ssh. Default: from inside the Kubernetes cluster only. One of `ClusterIP`, `NodePort`,
-    `LoadBalancer`."""
-    service_annotations: Mapping[str, str]
-    """Annotations of the login Service, for the platform's load balancers."""
-    load_balancer_class: str
-    """Class of the Service's load balancer, such as `service.k8s.aws/nlb`. Kubernetes changes it on no existing
-    LoadBalancer: for another one, set `service` to ClusterIP in an `up` between. Default: that of the platform."""
-    node_port: int
-    """Port of ssh on every machine, in the range of the Kubernetes (30000 to 32767 by default). Needs NodePort or
-    LoadBalancer. Default: a port that Kubernetes chooses."""
-    allowed_sources: Sequence[str]
-    """Addresses that may connect to sshd. Default: only `kubectl port-forward`. NodePort and LoadBalancer need at least
-    one address; `0.0.0.0/0` admits all."""
-    max_processes: int
-    """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
-    machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
-    with large jobs there cannot log in. Default: 2048."""
-    termination_grace: str
-    """Time for the sessions of a login pod that is deleted, evicted, or replaced (`terminationGracePeriodSeconds`).
-    Users see on their terminals how much is left. The pod ends once no user has a process on it. A deployment that
-    replaces login pods waits as long, one pod after the other. A changed value recreates the pods. Default: 30
-    seconds."""
-    pod_resources: PodResourcesArgs
-    """Resources of the sshd container, for all its sessions. Default: half a CPU and 1 GiB, at most 8 GiB of memory."""
     docs: str
     """Address of the documentation for users, shown at login. Default: Slurm's own."""
     pools: Mapping[str, LoginPodsArgs]
@@ -272,6 +236,23 @@ class RdmaArgs(TypedDict):
     `vpc.amazonaws.com/efa`."""
     count: NotRequired[int]
     """Number of the resource that every pod requests. Default: one."""
+
+
+class DevicesArgs(TypedDict, total=False):
+    """Devices of a node set's nodes, and the runtime that provides them in pods."""
+
+    gpus: GpusArgs
+    """GPUs. Default: none."""
+    rdma: RdmaArgs
+    """RDMA devices. Jobs may then lock memory. Default: none."""
+    extra_resources: Mapping[str, int]
+    """Further extended resources of a pod and their numbers. Slurm does not schedule them: all jobs of a node share
+    them."""
+    runtime_class: str
+    """Name of an existing RuntimeClass, such as `nvidia`, if the machines' default runtime adds no driver. Default: the
+    machines' default runtime."""
+    huge_pages: Mapping[str, str]
+    """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
 
 
 class JobTokenArgs(TypedDict):
@@ -324,32 +305,9 @@ class RollingUpdateArgs(TypedDict, total=False):
     nodes with jobs are drained at once. Without effect if `drain.wait` is false."""
 
 
-class NodeSetArgs(ScheduledArgs):
+class NodeSetArgs(UserPodsArgs, DevicesArgs):
     """Equal worker pods. Pod, host and Slurm node have the same name, `<name>-<ordinal>`."""
 
-    gpus: NotRequired[GpusArgs]
-    """GPUs. Default: none."""
-    rdma: NotRequired[RdmaArgs]
-    """RDMA devices. Jobs may then lock memory. Default: none."""
-    extra_resources: NotRequired[Mapping[str, int]]
-    """Further extended resources of a pod and their numbers. Slurm does not schedule them: all jobs of a node share
-    them."""
-    runtime_class: NotRequired[str]
-    """Name of an existing RuntimeClass, such as `nvidia`, if the machines' default runtime adds no driver. Default: the
-    machines' default runtime."""
-    huge_pages: NotRequired[Mapping[str, str]]
-    """Huge pages of a pod by their size, such as `2Mi: 4Gi`. All jobs of a node share them."""
-    labels: NotRequired[Mapping[str, str]]
-    """Further labels of the pods, in addition to the cluster's `labels`. A changed value recreates the pods."""
-    annotations: NotRequired[Mapping[str, str]]
-    """Further annotations of the pods, in addition to the cluster's `annotations`. A changed value recreates the
-    pods."""
-    topology_spread: NotRequired[Sequence[TopologySpreadArgs]]
-    """Spread of the pods over zones, racks or machines. Default: none."""
-    host_aliases: NotRequired[Sequence[HostAliasArgs]]
-    """Further lines of `/etc/hosts` in pods, sessions and jobs. Default: none."""
-    service_account: NotRequired[ServiceAccountArgs]
-    """ServiceAccount of the pods, for cloud identities. Default: the namespace's own, without a token."""
     name: str
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: NotRequired[int]
@@ -1281,8 +1239,8 @@ class ChartSourceArgs(TypedDict, total=False):
     """Folder with the charts as saved by `helm pull` (`gpu-operator-v26.7.0.tgz`), or unpacked under their names."""
 
 
-class CertManagerArgs(TypedDict, total=False):
-    """cert-manager. No other part needs it."""
+class ChartPartArgs(TypedDict, total=False):
+    """A part of a platform, installed by a chart."""
 
     exists: bool
     """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
@@ -1304,6 +1262,11 @@ class CertManagerArgs(TypedDict, total=False):
     """Values whose keys the tested version does not have, for another version of the chart."""
     timeout: str
     """Time until all pods of the chart are ready. Default: 15m."""
+
+
+class CertManagerArgs(ChartPartArgs, total=False):
+    """cert-manager. No other part needs it."""
+
     highly_available: bool
     """Run two replicas of the controller and of the CA injector, and three of the webhook. Default: false."""
 
@@ -1317,29 +1280,9 @@ class ApiServerAddressArgs(TypedDict):
     """Port. Default: 6443."""
 
 
-class CiliumArgs(TypedDict, total=False):
+class CiliumArgs(ChartPartArgs, total=False):
     """Cilium. If the Kubernetes has it already (GKE Dataplane V2, AKS powered by Cilium, Nebius), set exists: true."""
 
-    exists: bool
-    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
-    false."""
-    keep: bool
-    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
-    which hands it over. Default: false."""
-    version: str
-    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
-    source: ChartSourceArgs
-    """Location of the chart. Default: the project's public location, or the platform's source."""
-    namespace: str
-    """Namespace of the chart. Default: the project's usual namespace."""
-    create_namespace: bool
-    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
-    values: Mapping[str, Any]
-    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
-    unchecked_values: Mapping[str, Any]
-    """Values whose keys the tested version does not have, for another version of the chart."""
-    timeout: str
-    """Time until all pods of the chart are ready. Default: 15m."""
     mode: Annotated[str, CiliumMode]
     """Role in the network of the Kubernetes. Required unless exists: a wrong mode disconnects every pod. One of `own`,
     `chained`, `eks_chained`, `eks`, `gke`, `aks`."""
@@ -1377,29 +1320,9 @@ class GrafanaArgs(TypedDict, total=False):
     Secret `grafana-admin`."""
 
 
-class KubePrometheusStackArgs(TypedDict, total=False):
+class KubePrometheusStackArgs(ChartPartArgs, total=False):
     """Prometheus, its operator, Alertmanager, Grafana, kube-state-metrics and node-exporter."""
 
-    exists: bool
-    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
-    false."""
-    keep: bool
-    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
-    which hands it over. Default: false."""
-    version: str
-    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
-    source: ChartSourceArgs
-    """Location of the chart. Default: the project's public location, or the platform's source."""
-    namespace: str
-    """Namespace of the chart. Default: the project's usual namespace."""
-    create_namespace: bool
-    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
-    values: Mapping[str, Any]
-    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
-    unchecked_values: Mapping[str, Any]
-    """Values whose keys the tested version does not have, for another version of the chart."""
-    timeout: str
-    """Time until all pods of the chart are ready. Default: 15m."""
     definitions_version: str
     """Version of the chart `prometheus-operator-crds` that matches another `version`. Default: the tested version."""
     retention: str
@@ -1415,58 +1338,18 @@ class KubePrometheusStackArgs(TypedDict, total=False):
     """Grafana."""
 
 
-class MariadbOperatorArgs(TypedDict, total=False):
+class MariadbOperatorArgs(ChartPartArgs, total=False):
     """MariaDB's operator. On its own it runs no database."""
 
-    exists: bool
-    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
-    false."""
-    keep: bool
-    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
-    which hands it over. Default: false."""
-    version: str
-    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
-    source: ChartSourceArgs
-    """Location of the chart. Default: the project's public location, or the platform's source."""
-    namespace: str
-    """Namespace of the chart. Default: the project's usual namespace."""
-    create_namespace: bool
-    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
-    values: Mapping[str, Any]
-    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
-    unchecked_values: Mapping[str, Any]
-    """Values whose keys the tested version does not have, for another version of the chart."""
-    timeout: str
-    """Time until all pods of the chart are ready. Default: 15m."""
     highly_available: bool
     """Run three replicas of the operator. Databases also run without it. Default: false."""
     monitors: bool
     """Let Prometheus scrape the operator. Default: if the platform has kube_prometheus_stack."""
 
 
-class GpuOperatorArgs(TypedDict, total=False):
+class GpuOperatorArgs(ChartPartArgs, total=False):
     """NVIDIA's GPU Operator. It never replaces the driver of a machine on its own: see docs/platform.md."""
 
-    exists: bool
-    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
-    false."""
-    keep: bool
-    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
-    which hands it over. Default: false."""
-    version: str
-    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
-    source: ChartSourceArgs
-    """Location of the chart. Default: the project's public location, or the platform's source."""
-    namespace: str
-    """Namespace of the chart. Default: the project's usual namespace."""
-    create_namespace: bool
-    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
-    values: Mapping[str, Any]
-    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
-    unchecked_values: Mapping[str, Any]
-    """Values whose keys the tested version does not have, for another version of the chart."""
-    timeout: str
-    """Time until all pods of the chart are ready. Default: 15m."""
     driver: Annotated[str, DriverSource]
     """Origin of the driver. Default: machine_image on EKS, GKE, AKS and Nebius, otherwise operator. One of `operator`,
     `machine_image`."""
@@ -1561,29 +1444,9 @@ class SecondaryNetworkArgs(TypedDict):
     """Largest packet in bytes, with kind macvlan, at most that of the interface. Default: that of the interface."""
 
 
-class NetworkOperatorArgs(TypedDict, total=False):
+class NetworkOperatorArgs(ChartPartArgs, total=False):
     """NVIDIA's Network Operator, and the only NicClusterPolicy of the Kubernetes."""
 
-    exists: bool
-    """Check an existing installation, and change nothing: versions, definitions, settings that jobs depend on. Default:
-    false."""
-    keep: bool
-    """Keep the installation, with its namespace, when the part leaves the stack: in a `destroy`, or with exists: true,
-    which hands it over. Default: false."""
-    version: str
-    """Version of the chart. Default: the tested version, listed in docs/platform.md."""
-    source: ChartSourceArgs
-    """Location of the chart. Default: the project's public location, or the platform's source."""
-    namespace: str
-    """Namespace of the chart. Default: the project's usual namespace."""
-    create_namespace: bool
-    """Create the namespace. If false, it must exist, with the labels of pod security. Default: true."""
-    values: Mapping[str, Any]
-    """Values of the chart, merged over the defaults here by key; null removes a default. Unknown keys are refused."""
-    unchecked_values: Mapping[str, Any]
-    """Values whose keys the tested version does not have, for another version of the chart."""
-    timeout: str
-    """Time until all pods of the chart are ready. Default: 15m."""
     images: str
     """Folder of the images of drivers, device plugins and networks in the NicClusterPolicy, for a mirror. The image of
     the operator itself is set in the chart's values. Default: nvcr.io/nvidia/mellanox."""

@@ -22,7 +22,6 @@ from pydantic_core import PydanticUndefined
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.jail import TarballSource
 from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
-from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.secrets import MungeKeyRef, SecretRef, SshHostKeyRef
 from soperator_pulumi.spec.slurm_settings import PartitionOptions, SlurmConfExtra
 from soperator_pulumi.spec.types.addresses import Ports
@@ -100,11 +99,18 @@ def name_of(model: type[BaseModel]) -> str:
 
 def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield the models that a model needs, followed by itself."""
-    if issubclass(model, Scheduled) and model is not Scheduled:
-        yield from _models(Scheduled)
-    for part in models_below(model):
-        yield from _models(part)
+    for needed in (*_bases(model), *models_below(model)):
+        yield from _models(needed)
     yield model
+
+
+def _bases(model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return the models whose fields a model has unchanged, and whose dictionaries its own inherits from."""
+    return [
+        base
+        for base in model.__bases__
+        if issubclass(base, BaseModel) and base.model_fields and not base.model_fields.keys() & model.__annotations__
+    ]
 
 
 def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
@@ -118,12 +124,13 @@ def _imports(body: str, models: Iterable[type[BaseModel]]) -> Iterator[str]:
 
 def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
     """Return the dictionary of a model, or of several that differ only in defaults."""
-    inherited = Scheduled.model_fields if issubclass(base, Scheduled) and base is not Scheduled else {}
-    left_out = {*inherited, *(_OF_COMPONENTS if base is ClusterSpec else ())}
+    inherited = _bases(base)
+    left_out = {name for model in inherited for name in model.model_fields}
+    left_out |= {*_OF_COMPONENTS} if base is ClusterSpec else set()
     own = {name: field for name, field in base.model_fields.items() if name not in left_out}
     required = {name for name in own if all(model.model_fields[name].is_required() for model in models)}
     total = bool(required) and base is not ClusterSpec
-    bases = ["ScheduledArgs" if inherited else "TypedDict", *([] if total else ["total=False"])]
+    bases = [*(map(name_of, inherited) if inherited else ["TypedDict"]), *([] if total else ["total=False"])]
     written, meanings = typing.get_type_hints(base, include_extras=True), field_descriptions(base)
     lines = [f"class {name_of(base)}({', '.join(bases)}):", *_docstring(_about(base)), ""]
     for name, field in own.items():

@@ -10,10 +10,13 @@ from pydantic import ValidationError
 
 from soperator_pulumi.spec import args
 from soperator_pulumi.spec.cluster import ClusterSpec, parse_cluster, rule_problems
+from soperator_pulumi.spec.devices import Devices
 from soperator_pulumi.spec.login import ServiceType
+from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.slurm import Constrain
+from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Model
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 from soperator_pulumi.spec.validation.partial import model_in, partial
@@ -29,8 +32,11 @@ def models(model: type[Model]) -> Iterator[type[Model]]:
             yield from models(nested)
 
 
+BASES = (Scheduled, UserPods, Devices, ChartPart)
+"""Models that others inherit from."""
+
 ALL_MODELS: list[type[Model]] = sorted(
-    {*models(ClusterSpec), *models(PlatformSpec), Scheduled}, key=lambda model: model.__name__
+    {*models(ClusterSpec), *models(PlatformSpec), *BASES}, key=lambda model: model.__name__
 )
 
 
