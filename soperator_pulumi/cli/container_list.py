@@ -15,9 +15,9 @@ from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.printable_text import printable
 from soperator_pulumi.render import layout
+from soperator_pulumi.spec.types.quantity import GIB
 
 _WORKERS = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
-_GIB = 1024**3
 _DAY = 86_400
 _IN_USE = {True: "in use", False: "not in use", None: "use unknown"}
 
@@ -83,7 +83,7 @@ def _listed(kube: Kube, namespace: str) -> dict[str, Any]:
 
 
 def _gib(size: int | None) -> str:
-    return "size unknown" if size is None else f"{size / _GIB:.2f} GiB"
+    return "size unknown" if size is None else f"{size / GIB:.2f} GiB"
 
 
 COMMAND = Command(configure=configure, run=run, example="soperator containers list -n hpc --json")

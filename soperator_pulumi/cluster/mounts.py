@@ -27,9 +27,7 @@ from soperator_pulumi.render.jail import submounts
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.submount import SubmountRole, SubmountSpec
-from soperator_pulumi.spec.types.quantity import PodResources, amount
-
-_MIB_PER_GIB = 1024
+from soperator_pulumi.spec.types.quantity import MIB_PER_GIB, PodResources, whole_mib
 
 _TEMPORARY_SHARE, _SHARED_MEMORY_SHARE = 4, 2
 """Shares of a pod's memory: /tmp gets a quarter, /dev/shm half (Linux' default). A quarter is left when both are
@@ -37,8 +35,6 @@ full."""
 
 _UNLIMITED_MIB = 4096
 """Assumed memory of a pod without a limit."""
-
-_MIB = 1024**2
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ def _mount(submount: SubmountSpec) -> Mount:
     if submount.scratch_gib is not None:
         return scratch(name, submount.path, f"{submount.scratch_gib}Gi")
     if submount.memory_gib is not None:
-        return memory(name, submount.path, f"{round(submount.memory_gib * _MIB_PER_GIB)}Mi")
+        return memory(name, submount.path, f"{round(submount.memory_gib * MIB_PER_GIB)}Mi")
     raise ValueError(f"submount {submount.path} has no volume")  # the spec has exactly one
 
 
@@ -172,12 +168,12 @@ def temporary_directories(memory_mib: int, *, shared_memory: bool) -> list[Mount
 def worker_memory_mib(node_set: NodeSetSpec) -> int:
     """Return the memory of a worker's pod in MiB: its limit, or the memory that Slurm schedules."""
     limit = node_set.pod_resources and node_set.pod_resources.limits.memory
-    return min(node_set.memory_mib, _mib(limit)) if limit else node_set.memory_mib
+    return min(node_set.memory_mib, whole_mib(limit)) if limit else node_set.memory_mib
 
 
 def login_memory_mib(resources: PodResources) -> int:
     """Return the memory of a login pod in MiB."""
-    return _mib(resources.limits.memory) if resources.limits.memory else _UNLIMITED_MIB
+    return whole_mib(resources.limits.memory) if resources.limits.memory else _UNLIMITED_MIB
 
 
 def spool_mib(node_set: NodeSetSpec) -> int:
@@ -186,8 +182,4 @@ def spool_mib(node_set: NodeSetSpec) -> int:
     Only root writes there: scripts, of 4 MiB at most (`slurm.max_script_kib`), of running and of suspended jobs
     (`SlurmdSpoolDir` and `PreemptMode=SUSPEND` in slurm.conf(5)).
     """
-    return _MIB_PER_GIB + 2 * 4 * node_set.cpus
-
-
-def _mib(quantity: str) -> int:
-    return int(amount(quantity) / _MIB)
+    return MIB_PER_GIB + 2 * 4 * node_set.cpus

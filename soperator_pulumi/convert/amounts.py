@@ -3,9 +3,7 @@
 import math
 from decimal import Decimal
 
-from soperator_pulumi.spec.types.quantity import amount
-
-_GIB = 1024**3
+from soperator_pulumi.spec.types.quantity import GIB, amount
 
 
 def quantity(value: object) -> Decimal | None:
@@ -23,11 +21,11 @@ def gib(value: object) -> float | int | None:
     found = quantity(value)
     if found is None:
         return None
-    exact = found / _GIB
+    exact = found / GIB
     return int(exact) if exact == int(exact) else float(exact)
 
 
 def whole_gib(value: object) -> int | None:
     """Return a quantity of storage in whole GiB, rounded up."""
     found = quantity(value)
-    return None if found is None else max(1, math.ceil(found / _GIB))
+    return None if found is None else max(1, math.ceil(found / GIB))

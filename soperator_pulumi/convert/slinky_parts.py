@@ -37,7 +37,7 @@ from soperator_pulumi.convert.slurm_text import (
     read_parameters,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
-from soperator_pulumi.spec.node_set import MIB_PER_GIB
+from soperator_pulumi.spec.types.quantity import MIB_PER_GIB
 
 _CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
 _MEMORY = "memory of a node in GiB. The input has no limit: Slinky takes what the machine has"

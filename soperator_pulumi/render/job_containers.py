@@ -6,8 +6,8 @@ from typing import Any
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.job_containers import ContainersSpec, ImageRegistrySpec, LocalCopiesSpec, RegistryProxySpec
+from soperator_pulumi.spec.types.quantity import GIB
 
-_GIB = 1024**3
 _DAY = 86_400
 
 
@@ -29,7 +29,7 @@ def container_files(spec: ClusterSpec) -> dict[str, str]:
 
 def _limits(spec: ContainersSpec | LocalCopiesSpec) -> dict[str, float | None]:
     return {
-        "images_bytes": None if spec.images_gib is None else int(spec.images_gib * _GIB),
+        "images_bytes": None if spec.images_gib is None else int(spec.images_gib * GIB),
         "unused_seconds": None if spec.unused_days is None else spec.unused_days * _DAY,
     }
 

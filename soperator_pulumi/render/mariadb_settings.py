@@ -5,9 +5,8 @@ Figures are those of Slurm's accounting guide (doc/html/accounting.shtml), and o
 """
 
 from soperator_pulumi.spec.accounting import OwnDatabaseSpec
-from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.spec.types.quantity import whole_mib
 
-_MIB = 1024**2
 _SMALLEST_POOL_MIB, _SMALLEST_LOG_MIB = 64, 32
 _UNLIMITED = "4Gi"
 """Assumed memory of a pod without a limit."""
@@ -15,7 +14,7 @@ _UNLIMITED = "4Gi"
 
 def mariadb_settings(memory: str | None) -> dict[str, str]:
     """Return the settings by name in my.cnf, for a container with this memory limit."""
-    pool = max(_SMALLEST_POOL_MIB, int(amount(memory or _UNLIMITED) / _MIB) // 2)
+    pool = max(_SMALLEST_POOL_MIB, whole_mib(memory or _UNLIMITED) // 2)
     return {
         # The pool is at most half of the memory: connections, sorts and the log take the rest.
         "innodb_buffer_pool_size": f"{pool}M",

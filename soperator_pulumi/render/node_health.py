@@ -12,9 +12,7 @@ from soperator_pulumi.spec.health_checks import DEFAULTS, Bound, HealthCheck, Ne
 from soperator_pulumi.spec.node_health import CheckSpec, HealthSpec, merged_checks
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.submount import SubmountRole
-from soperator_pulumi.spec.types.quantity import amount
-
-_MIB = 1024**2
+from soperator_pulumi.spec.types.quantity import whole_mib
 
 _LEAST_LINKED = {"v100": 8}
 """Number of a node's GPUs from which all have their model's number of links, if it is not 2. V100s are linked directly,
@@ -75,7 +73,7 @@ def _own_memory_mib(node_set: NodeSetSpec) -> int:
     """Return the pod's own memory: what Slurm schedules, or less if the pod requests less."""
     if node_set.pod_resources is None:
         return node_set.scheduled_memory_mib
-    return min(node_set.memory_mib, int(amount(node_set.pod_resources.requests.memory or "0") / _MIB))
+    return min(node_set.memory_mib, whole_mib(node_set.pod_resources.requests.memory or "0"))
 
 
 def _checks(health: HealthSpec, node_set: NodeSetSpec) -> Iterator[tuple[HealthCheck, dict[str, Any]]]:

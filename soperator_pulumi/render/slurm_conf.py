@@ -17,7 +17,7 @@ from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.slurm import Constrain
-from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.spec.types.quantity import MIB, amount
 
 _CONNECTIONS = "conmgr_max_connections=4096"
 """Connections that slurmctld handles at once, by default 50, before it accepts no more. 24.11 does not end silent ones.
@@ -183,7 +183,7 @@ def _is_smaller(node_set: NodeSetSpec) -> bool:
         return False
     asked = node_set.pod_resources.requests
     cpu, memory = amount(asked.cpu or "0"), amount(asked.memory or "0")
-    return (node_set.layout is None and cpu < node_set.cpus) or memory < node_set.memory_mib * 1024**2
+    return (node_set.layout is None and cpu < node_set.cpus) or memory < node_set.memory_mib * MIB
 
 
 def _partition(partition: PartitionSpec, node_sets: tuple[NodeSetSpec, ...]) -> str:

@@ -10,7 +10,12 @@ from pydantic import AfterValidator
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.images import ImageReference
 from soperator_pulumi.spec.node_set import NodeSetName, NodeSetSpec
-from soperator_pulumi.spec.submount import SubmountSpec, chosen_node_set_problems, host_path_problems
+from soperator_pulumi.spec.submount import (
+    SubmountSpec,
+    chosen_node_set_problems,
+    host_path_problems,
+    share_node_sets,
+)
 from soperator_pulumi.spec.types.absolute_path import AbsolutePath, overlap
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
@@ -158,10 +163,9 @@ def local_problems(
     yield from host_path_problems(local.host_path, f"{path}.host_path", cure)
     for index, submount in enumerate(submounts):
         other = submount.host_path
-        if not known(other, submount.node_sets, local.node_sets):
+        if not known(other, submount.node_sets, local.node_sets) or other is None:
             continue
-        apart = submount.node_sets and local.node_sets and not {*submount.node_sets} & {*local.node_sets}
-        if other is not None and not apart and overlap(other, local.host_path):
+        if share_node_sets(submount.node_sets, local.node_sets) and overlap(other, local.host_path):
             yield Problem(
                 f"{path}.host_path",
                 f'got "{local.host_path}", and jail.submounts[{index}] shows "{other}" to containers: they could '

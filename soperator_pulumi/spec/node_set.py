@@ -13,12 +13,10 @@ from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.types.names import NetworkName, SlurmName
-from soperator_pulumi.spec.types.quantity import PodResources
+from soperator_pulumi.spec.types.quantity import MIB_PER_GIB, PodResources
 from soperator_pulumi.spec.user_pods import UserPods
 from soperator_pulumi.spec.validation.base import Matches, Model, number, whole
 from soperator_pulumi.spec.validation.partial import known
-
-MIB_PER_GIB = 1024
 
 _PROCESSES, _PROCESSES_PER_CPU = 4096, 256
 

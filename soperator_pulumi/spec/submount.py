@@ -22,7 +22,7 @@ from soperator_pulumi.spec.types.absolute_path import (
 )
 from soperator_pulumi.spec.types.deferred import Maybe
 from soperator_pulumi.spec.types.names import ObjectName
-from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.spec.types.quantity import GIB, amount
 from soperator_pulumi.spec.validation.base import Matches, Model, number, whole
 from soperator_pulumi.spec.validation.partial import known
 
@@ -102,8 +102,6 @@ MAX_PATHS = 3000
 SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
 """Fields of which exactly one must be given."""
 
-_GIB = 1024**3
-
 _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 
@@ -155,9 +153,12 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
 def _meet(one: SubmountSpec, other: SubmountSpec) -> bool:
     """Return True if a pod has both submounts."""
     shared = {*one.roles} & {*other.roles}
-    if not known(one.node_sets, other.node_sets) or one.node_sets is None or other.node_sets is None:
-        return bool(shared)
-    return SubmountRole.LOGIN in shared or (bool(shared) and bool({*one.node_sets} & {*other.node_sets}))
+    return bool(shared) and (SubmountRole.LOGIN in shared or share_node_sets(one.node_sets, other.node_sets))
+
+
+def share_node_sets(one: Sequence[str] | None, other: Sequence[str] | None) -> bool:
+    """Return True if two fields `node_sets` can choose the same node set. None chooses all of them."""
+    return not known(one, other) or one is None or other is None or not {*one}.isdisjoint(other)
 
 
 def _node_set_problems(submount: SubmountSpec, names: Sequence[str], path: str) -> Iterator[Problem]:
@@ -314,7 +315,7 @@ def memory_problems(
     for path, pods in login.by_path.items():
         limit = pods.pod_resources.limits.memory
         if known(limit) and limit is not None:
-            gib = float(amount(limit)) / _GIB
+            gib = float(amount(limit)) / GIB
             room.append((SubmountRole.LOGIN, None, gib, f"a pod of {path}", f"{path}.pod_resources.limits"))
     reported: set[SubmountRole] = set()
     for role, node_set_name, pod_gib, pod, field in room:

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
-from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.spec.types.quantity import GIB, amount
 
 CHECK = "machines"
 
@@ -22,7 +22,6 @@ DAEMON_SETS = "/apis/apps/v1/daemonsets"
 _REPELS = ("NoSchedule", "NoExecute")
 _FEW = 3
 
-_BYTES_PER_GIB = 1024**3
 _PARTS_OF_GIB = 8
 """Fractions of a GiB to which suggested memory is rounded down."""
 
@@ -225,13 +224,13 @@ def _largest(pods: PlannedPods, left: _Resources) -> tuple[int, float]:
         left.get(key, Decimal(0)) - pods.requests.get(key, Decimal(0)) + pods.main_requests.get(key, Decimal(0))
         for key in ("cpu", "memory")
     )
-    return int(cpus), math.floor(memory * _PARTS_OF_GIB / _BYTES_PER_GIB) / _PARTS_OF_GIB
+    return int(cpus), math.floor(memory * _PARTS_OF_GIB / GIB) / _PARTS_OF_GIB
 
 
 def shown(resource: str, value: Decimal) -> str:
     """Return an amount for a message, with memory in GiB."""
     if resource == "memory" or resource.startswith(("ephemeral-storage", "hugepages-")):
-        return f"{float(value) / 1024**3:.4g} GiB"
+        return f"{float(value) / GIB:.4g} GiB"
     return f"{float(value):.6g}"
 
 

@@ -11,6 +11,10 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.validation.base import Model, refused
 from soperator_pulumi.spec.validation.partial import known
 
+MIB, GIB = 1024**2, 1024**3
+"""Bytes of the binary units of memory and disks."""
+MIB_PER_GIB = GIB // MIB
+
 _QUANTITY = re.compile(r"(?P<number>\d+(\.\d*)?|\.\d+)(?P<unit>m|[kMGTPE]i?|Ki|[eE][+-]?\d{1,2})?")
 _CPU = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)|[0-9]+m"
 _MEMORY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)[kMGTPE]i?|[0-9]+Ki"
@@ -34,6 +38,11 @@ def amount(quantity: str) -> Decimal:
     unit = match["unit"] or ""
     factor = Decimal(f"1{unit}") if unit[:1] in {"e", "E"} and unit not in {"E", "Ei"} else _FACTORS[unit]
     return Decimal(match["number"]) * factor
+
+
+def whole_mib(quantity: str) -> int:
+    """Return a quantity of memory in whole MiB, rounded down."""
+    return int(amount(quantity) / MIB)
 
 
 def _cpu(value: object) -> str:
