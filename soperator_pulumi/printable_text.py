@@ -8,4 +8,6 @@ def printable(text: str, keep: str = "") -> str:
         text: The text.
         keep: Characters that stay although a terminal does not show them. Default: none.
     """
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() or character in keep else "?" for character in text)

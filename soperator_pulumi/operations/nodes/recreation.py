@@ -93,10 +93,11 @@ class Recreation:
 
     def next(self) -> tuple[str, ...]:
         """Return the nodes to drain now; none if as many as allowed are out of service."""
-        lost, unready = self._lost | self._foreign, self._unready - self.draining
-        later = self._ends.keys() - lost if self.only_idle else frozenset()
-        left = [name for name in self.order(self.outdated) if name not in self.draining | later]
-        return next_nodes(left, lost, unready, {*self.out_of_service}, self.budget)
+        unready = self._unready - self.draining
+        later = self._ends.keys() - self._costless if self.only_idle else frozenset()
+        passed = self.draining | later
+        left = [name for name in self.order(self.outdated) if name not in passed]
+        return next_nodes(left, self._costless, unready, {*self.out_of_service}, self.budget)
 
     def order(self, names: Sequence[str]) -> list[str]:
         """Return nodes in the order of their recreation; names of the same rank stay in the given order.
@@ -145,6 +146,11 @@ class Recreation:
         return frozenset(drained - self._ends.keys())
 
     @cached_property
+    def _costless(self) -> frozenset[str]:
+        """Nodes that no recreation takes from jobs."""
+        return self._lost | self._foreign
+
+    @cached_property
     def _ends(self) -> dict[str, float]:
         """Ends of the last jobs of nodes, in seconds since 1970, by node; infinity without a time limit."""
         ends: dict[str, float] = {}
@@ -154,7 +160,7 @@ class Recreation:
         return ends
 
     def _rank(self, name: str) -> tuple[bool, float]:
-        return name not in self._lost | self._foreign, self._ends.get(name, 0.0)
+        return name not in self._costless, self._ends.get(name, 0.0)
 
     def _is_lost(self, name: str) -> bool:
         return name in self._markers or not self.runs_slurmd(name)

@@ -358,10 +358,11 @@ class _Run:
         recreated = {name for name in recreation.outdated if name in free and _still_free(status, name)}
         if recreated:
             self._registration.report(f"recreates {compress(in_order(recreated))}")
+        taken = status.live.taken
         for name in in_order(recreated):
             unless_cancelled()
             self._update.draining.context.keep_alone()
-            if name in status.live.taken and recreation.runs_slurmd(name):
+            if name in taken and recreation.runs_slurmd(name):
                 self._joining[name] = self._clock.now()
             self._registration.kube.delete(status.live.pods[name].path)
         self._drain_run.keep(self._drain_run.names - recreated)
@@ -379,8 +380,8 @@ class _Run:
                     self._registration.report(words)
             return not self._update.policy.wait and not planned.free & recreation.draining
         if recreation.outdated and not recreation.only_idle:  # too many are out of service, and must join first
-            new = [name for name in recreation.out_of_service if name not in recreation.outdated]
-            self._joining = dict.fromkeys(new, self._clock.now())
+            outdated, now = {*recreation.outdated}, self._clock.now()
+            self._joining = {name: now for name in recreation.out_of_service if name not in outdated}
         return not recreation.outdated
 
     def _report_progress(self, planned: Plan) -> None:

@@ -1,6 +1,7 @@
 """Calls as a node set grows: to the API server and to Slurm, of everything that a user does with it.
 
-The bodies of answers grow with the nodes, as do the deletions of pods in a rolling update. Nothing else does.
+The bodies of answers grow with the nodes, as do the deletions of pods in a rolling update. Nothing else does. A list of
+hosts that was read once is not read again for every node, either.
 """
 
 from collections import Counter
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.cli import status
+from soperator_pulumi.operations.nodes import live_node_set
+from soperator_pulumi.slurm.hostlist import expand
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
 from soperator_pulumi.slurm.transport import Answer
 from tests.fakes.kubernetes import Kubernetes
@@ -39,6 +42,12 @@ class Calls:
             return answer
 
         patch.setattr(Programs, "run", run_counted)
+
+        def expand_counted(expression: str) -> list[str]:
+            self.counts["expand"] += 1
+            return expand(expression)
+
+        patch.setattr(live_node_set, "expand", expand_counted)
 
     def _counted(self, verb: str, usual: Callable[..., Any]) -> Callable[..., Any]:
         def call(kubernetes: Kubernetes, *arguments: Any, **named: Any) -> Any:
