@@ -48,7 +48,8 @@ class Readers:
 
     def take(self, wanted: set[str]) -> Readings:
         """Return the readings of the wanted sources."""
-        readings = Readings(self._settings, busy=kernel_files.is_busy(self._root))
+        readings = Readings(self._settings)
+        readings.busy = kernel_files.is_busy(self._root)
         readings.has_smi = bool(_smi_place(self._root))
         programs, files = self._programs(readings), self._files(readings)
         for name in wanted & programs.keys():
@@ -188,11 +189,11 @@ class Readers:
         for volume in self._settings.volumes:
             use, problem = self._use(volume)
             if volume.path not in mounted:
-                use.problem = "is not mounted"
+                use = use._replace(problem="is not mounted")
             elif volume.path in read_only and not volume.read_only:
-                use.problem = "is read-only"
+                use = use._replace(problem="is read-only")
             elif problem and not use.problem and not (readings.busy and use.is_full):
-                use.problem = f"cannot be written: {problem}"
+                use = use._replace(problem=f"cannot be written: {problem}")
             readings.volumes[volume.path] = use
         jail = self._finish("jail")
         if jail is not None:

@@ -1,13 +1,17 @@
-"""Readings of a node in one round, which the checks judge. A missing reading is None."""
+"""Readings of a node in one round, which the checks judge. A missing reading is None.
 
-from dataclasses import dataclass, field
+No class is a dataclass: every node starts a round once a minute, and `dataclasses` takes a quarter of its time to load.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from node_health.check_settings import NodeSettings
 from node_health.smi import Gpu
 
 
-@dataclass
-class VolumeUse:
+class VolumeUse(NamedTuple):
     """Use of a volume's file system, in percent. If `problem` is not empty, the path failed."""
 
     shared: bool
@@ -21,38 +25,35 @@ class VolumeUse:
         return max(self.space, self.inodes) > 99
 
 
-@dataclass
-class Port:
+class Port(NamedTuple):
     """A port of an InfiniBand or RoCE adapter."""
 
     active: bool
     state: str
     """State of the port: `ACTIVE`, `DOWN`, `INIT`."""
     rate_gbps: float
-    counters: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float]
 
 
-@dataclass
 class Readings:
     """Readings of one round."""
 
-    settings: NodeSettings
-    busy: bool = False
+    busy = False
     """A job runs on the node."""
-    has_smi: bool = False
+    has_smi = False
     """nvidia-smi is in the container."""
     smi_problem: str | None = None
     """Failure of nvidia-smi; empty if it answered, None if it was not asked."""
-    smi_warnings: list[str] = field(default_factory=list)
+    smi_warnings: Sequence[str] = ()
     """Lines of nvidia-smi before and after its answer."""
     gpus: tuple[Gpu, ...] | None = None
-    best_widths: dict[str, float] = field(default_factory=dict)
+    best_widths: Mapping[str, float] = MappingProxyType({})
     """Most lanes of GPUs in earlier rounds, by name."""
     links: dict[str, dict[int, bool]] | None = None
     """Links of GPUs on boards, and their state."""
     bridges: dict[str, dict[int, bool]] | None = None
     """Links of cards, which may have a bridge."""
-    best_links: dict[str, float] = field(default_factory=dict)
+    best_links: Mapping[str, float] = MappingProxyType({})
     """Most active links of GPUs in earlier rounds."""
     link_errors: dict[str, float] | None = None
     """Errors of links in the last hour."""
@@ -76,10 +77,13 @@ class Readings:
     jail_problem: str | None = None
     process_ids: float | None = None
     """Used process ids of the pod or the machine that no user of the pod has, in percent."""
-    users_process_ids: dict[int, float] = field(default_factory=dict)
+    users_process_ids: Mapping[int, float] = MappingProxyType({})
     """Used process ids of every user of the pod by uid, or the share of the user's own limit, in percent."""
     clock_error_seconds: float | None = None
     kernel: dict[str, list[str]] | None = None
     """Lines of the kernel's log by signature."""
     slurmd_problem: str | None = None
     program_problem: str | None = None
+
+    def __init__(self, settings: NodeSettings) -> None:
+        self.settings = settings

@@ -226,6 +226,16 @@ def test_the_program_runs_with_nothing_but_python(tmp_path: Path) -> None:
     assert done.stderr == "usage: health-check [explain]\n"
 
 
+def test_the_program_loads_no_module_that_takes_as_long_as_a_round() -> None:
+    """A round starts on every node once a minute."""
+    script = f"import sys; sys.path[:0] = {IMPORT_ROOTS}\nimport node_health.command; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-IS", "-c", script], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+
+    assert {"ctypes", "dataclasses", "inspect", "pathlib", "subprocess"} & {*loaded} == set()
+
+
 def test_the_program_in_the_image_starts_the_same_command() -> None:
     text = (FOLDER / "health-check").read_text()
 

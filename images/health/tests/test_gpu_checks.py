@@ -109,7 +109,8 @@ ELSEWHERE = {
 
 def readings(output: str, gpu_type: str = "") -> Readings:
     settings = NodeSettings({}, 10, 60, 8, gpu_type, 1024, (), "/jail/active", (), 0)
-    made = Readings(settings, has_smi=True, smi_problem="")
+    made = Readings(settings)
+    made.has_smi, made.smi_problem = True, ""
     made.gpus = smi.parse_query(output)
     made.smi_warnings = smi.warnings(output)
     made.replays = {gpu.name: gpu.replays or 0 for gpu in made.gpus}

@@ -69,7 +69,8 @@ def test_a_thousand_rounds_over_healthy_machines_drain_nothing(tmp_path: Path, r
     machine = Machine(tmp_path, recording)
     machine.round()
     for _ in range(50):
-        readings = Readings(machine.last.settings, has_smi=True, smi_problem="")
+        readings = Readings(machine.last.settings)
+        readings.has_smi, readings.smi_problem = True, ""
         readings.gpus = parse_query(machine.answers["-q -x"])
         readings.links = parse_links(machine.answers["nvlink --status"])
         assert machine.last.conclude([*machine.checks], readings) == []
