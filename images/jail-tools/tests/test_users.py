@@ -14,9 +14,10 @@ import pytest
 from jail_testing.jails import GROUP, PASSWD, SHADOW, Jail, command, in_memory
 
 from jail_tools import claim, resolve_beneath
-from jail_tools.accounts import account_files
+from jail_tools.accounts import account_files, account_sync
 from jail_tools.accounts.account_resolution import SYSTEM_NAMES
 from jail_tools.accounts.account_sync import AccountSync
+from jail_tools.accounts.tables import AccountFile, Table, parse
 from soperator_pulumi.spec import user as user_spec
 from tests.waiting import wait_until
 
@@ -184,6 +185,31 @@ def test_nothing_is_written_when_nothing_changes(sidecar: Sidecar, jail: Jail) -
     assert written == [
         path.stat().st_mtime_ns for folder in (tree.root / "etc", sidecar.out) for path in folder.iterdir()
     ]
+
+
+def test_accounts_are_parsed_when_they_change_and_not_at_every_look(
+    sidecar: Sidecar, jail: Jail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[AccountFile] = []
+
+    def parse_noted(kind: AccountFile, content: bytes) -> Table:
+        parsed.append(kind)
+        return parse(kind, content)
+
+    for module in (account_sync, account_files):
+        monkeypatch.setattr(module, "parse", parse_noted)
+    tree = jail.populate("a")
+    sidecar.look()
+    sidecar.look()  # what the first one has written
+    parsed.clear()
+
+    sidecar.look()
+
+    assert parsed == []
+    add(tree.root, *BOB)
+    sidecar.look()
+    assert parsed
+    assert BOB[0].strip() in sidecar.known("passwd")
 
 
 def test_a_user_who_is_no_longer_declared_leaves_the_tree_again(sidecar: Sidecar, jail: Jail) -> None:
@@ -363,7 +389,7 @@ def test_files_are_read_as_of_one_version_while_the_kubelet_switches_them(sideca
     assert switched.wait(10)
     seen = set()
     while kubelet.is_alive():
-        seen.add(len(sidecar._read_declared()[1].splitlines()))
+        seen.add(len(sidecar._read_declared()))
     kubelet.join()
 
     assert seen == {3}

@@ -6,6 +6,7 @@ does, and readers see whole files only.
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -54,6 +55,20 @@ def read(root: int) -> Files:
     owned = {kind: file or _NEW_FILES[kind] for kind, file in found.items()}
     tables = {kind: parse(kind, file.content) for kind, file in owned.items()}
     return Files(tables, owned)
+
+
+def checksum(tree: Tree) -> bytes:
+    """Return a checksum that changes with the contents of a tree's three files, and with those that are managed there.
+
+    Raises:
+        OSError: one is no regular file, is too large or can't be read.
+    """
+    managed = _managed(tree)
+    contents = [managed.read_bytes() if managed.exists() else b""]
+    with resolve_beneath.directory(str(tree.root)) as root:
+        files_of_tree = (resolve_beneath.read(root, f"etc/{kind.file_name}") for kind in AccountFile)
+        contents += [file.content if file else b"" for file in files_of_tree]
+    return b"".join(hashlib.sha256(content).digest() for content in contents)
 
 
 def write(root: int, old: Files, tables: Mapping[AccountFile, Table]) -> None:

@@ -1,6 +1,8 @@
 """Keeps the accounts that daemons look up in step with the declared ones and those made inside the jail."""
 
 import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +19,7 @@ SUMS = "declared.sha256"
 _MODES = {AccountFile.PASSWD: 0o644, AccountFile.GROUP: 0o644, AccountFile.SHADOW: 0o600}
 
 _Accounts = dict[AccountFile, dict[str, Record]]
-_Seen = tuple[bytes, Tree | None, _Accounts, _Accounts]
+_Seen = tuple[bytes, Tree | None, bytes]
 
 
 @dataclass
@@ -29,7 +31,10 @@ class AccountSync:
     out: Path
     write_tree: bool = False
     _seen: _Seen | None = None
-    """Input of the last pass, if it left nothing to do."""
+    """Checksums of the last pass's input, if it left nothing to do: a pass comes every second, and many accounts
+    take long to parse."""
+    _tree_sum: bytes = b""
+    """Checksum of the tree's accounts at their last successful read."""
     _tree: tuple[_Accounts, _Accounts] | None = None
     """Managed records and accounts of the tree, from its last successful read."""
     _reported: set[str] = field(default_factory=set)
@@ -37,15 +42,16 @@ class AccountSync:
 
     def look(self) -> None:
         """Update the files from the declared accounts and those of the active tree."""
-        declared, sums = self._read_declared()
-        if not sums:
+        contents = self._read_declared()
+        if not contents:
             return  # the volume is not there yet: no one is removed for that
         problems: list[str] = []
-        tree = self._active_tree(problems)
-        managed, accounts = self._read_tree(tree, problems) if tree else (_nobody(), _nobody())
-        seen = (sums, tree, managed, accounts)
+        tree, sums = self._active_tree(problems), _sums(contents)
+        seen = (sums, tree, self._sum_of(tree) if tree else b"")
         if seen == self._seen:
             return
+        declared = {kind: parse(kind, contents.get(kind, b"")).records for kind in AccountFile}
+        managed, accounts = self._read_tree(tree, problems) if tree else (_nobody(), _nobody())
         known = account_resolution.for_daemons(declared, accounts, managed)
         self._write_out(known.accounts, sums)
         problems += known.problems
@@ -69,7 +75,7 @@ class AccountSync:
             problems.append(str(error))
             return None
 
-    def _read_declared(self) -> tuple[_Accounts, bytes]:
+    def _read_declared(self) -> dict[AccountFile, bytes]:
         """Read the declared files in one version: the kubelet switches the symbolic link ..data to the next version."""
         while True:
             version = self._version()
@@ -80,15 +86,17 @@ class AccountSync:
                 except FileNotFoundError:
                     continue
             if version == self._version():
-                break
-        sums = "".join(
-            f"{hashlib.sha256(content).hexdigest()}  {kind.file_name}\n" for kind, content in contents.items()
-        )
-        return {kind: parse(kind, contents.get(kind, b"")).records for kind in AccountFile}, sums.encode()
+                return contents
 
     def _version(self) -> Path:
         link = self.declared / "..data"
         return link.readlink() if link.is_symlink() else Path()
+
+    def _sum_of(self, tree: Tree) -> bytes:
+        """Return the checksum of the accounts in a tree, or the last one while they can't be read."""
+        with suppress(OSError):  # a pass that reads them names it
+            self._tree_sum = account_files.checksum(tree)
+        return self._tree_sum
 
     def _read_tree(self, tree: Tree, problems: list[str]) -> tuple[_Accounts, _Accounts]:
         """Read the accounts that the sync put there, then all others in the tree."""
@@ -121,6 +129,12 @@ class AccountSync:
             if problem not in self._reported:
                 print(f"users: {problem}", flush=True)
         self._reported = set(problems)
+
+
+def _sums(contents: Mapping[AccountFile, bytes]) -> bytes:
+    """Return the lines of sha256sum(1) for the declared files."""
+    lines = (f"{hashlib.sha256(content).hexdigest()}  {kind.file_name}\n" for kind, content in contents.items())
+    return "".join(lines).encode()
 
 
 def _nobody() -> _Accounts:
