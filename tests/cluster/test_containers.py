@@ -342,6 +342,22 @@ def test_a_step_of_two_nodes_makes_one_named_container(slurm: Slurm, image: str)
     assert run(slurm, image, "grep -c x /shared", f"{SMALL} --container-name=both")[0] == "2\n"
 
 
+def test_a_requeued_job_continues_in_its_named_container(slurm: Slurm, image: str) -> None:
+    out = "/home/alice/images/requeued.out"
+    inside = 'echo run >> /runs; if [ -z "$SLURM_RESTART_COUNT" ]; then echo started; exec sleep 300; fi; cat /runs'
+    step = f"srun --container-image={image} --container-name=requeued sh -c {shlex.quote(inside)}"
+    send(slurm, "/home/alice/images/requeued.sh", step.encode())
+    job = slurm.submit("sh images/requeued.sh", options=f"{SMALL} --requeue --open-mode=append -o {out}")
+    wait_until(lambda: "started\n" in slurm.ssh(f"cat {out}", check=False).stdout, what="the first run has started")
+    slurm.scontrol("requeue", str(job))
+    wait_until(lambda: slurm.job(job)["JobState"] == "PENDING", what="the first run has ended")
+
+    # In the second of the requeue slurmd takes a launch for the one that it has given up ("Job credential revoked").
+    slurm.scontrol("update", f"jobid={job}", "starttime=now+2")
+    slurm.wait_for_job(job, "COMPLETED")
+    assert slurm.ssh(f"cat {out}").stdout.endswith("run\nrun\n")
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
