@@ -1,12 +1,12 @@
 /*
- * unpack_msg for slurmctld, by LD_PRELOAD: of users, only messages that their programs send are read.
+ * unpack_msg for slurmctld and slurmd, by LD_PRELOAD: of users, only messages that their programs send are read.
  *
  * Slurm 24.11 and 26.05 read a message of any type from everyone, with a signature or without, before they ask who may send
  * it. Damaged ones of the daemons' types, and damaged answers, write to memory that isn't theirs, or end the daemon. Of the
  * types below, none of 20,000 damaged ones did so while it was read. Some would end slurmctld later, by what no client sends:
  * they are not read, or get what clients send.
  *
- * root and slurmctld's own user, as whom all daemons send, may send everything. What is answered to slurmctld has no
+ * root and slurmctld's own user, as whom all daemons send, may send everything. What is answered to a daemon has no
  * signature, and is not judged.
  */
 #include <dlfcn.h>
@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -23,8 +22,11 @@
 #define NO_TYPE 0
 #define NO_USER ((uid_t)-1)
 
-/* Of msg_type.h, first and last of every row: all that slurmctld answers but what daemons and other clusters send. */
-static const uint16_t KNOWN[][2] = {
+/* Types of msg_type.h, first and last of every row. */
+typedef const uint16_t range[2];
+
+/* All that slurmctld answers but what daemons and other clusters send. */
+static range OF_SLURMCTLD[] = {
     {1003, 1003}, {1005, 1005}, {1008, 1010}, {1012, 1015}, {1021, 1021}, {1023, 1023}, {1025, 1027}, /* control */
     {2001, 2001}, {2003, 2003}, {2005, 2005}, {2007, 2007}, {2009, 2009}, {2011, 2011}, {2015, 2015}, {2017, 2019},
     {2021, 2022}, {2024, 2024}, {2026, 2026}, {2028, 2028}, {2030, 2031}, {2035, 2035}, {2037, 2037}, {2039, 2041},
@@ -35,10 +37,19 @@ static const uint16_t KNOWN[][2] = {
     {5001, 5001}, {5005, 5005}, {5007, 5008}, {5014, 5014}, {5016, 5017}, {5021, 5021}, {5023, 5023}, {5032, 5032},
     {5038, 5039}, {5041, 5041}, /* steps, and what ends them */
     {8001, 8001}, /* a return code, which slurmctld takes as a request, too */
+    {0, 0},
+};
+
+/* What srun, sattach, sstat, sbcast, and scontrol send to slurmd, and PMI-2 in srun. */
+static range OF_SLURMD[] = {
+    {2013, 2013}, {5019, 5019}, {5024, 5024}, {5027, 5027}, {5029, 5029}, {5035, 5035},               /* nodes, and steps */
+    {6001, 6001}, {6004, 6004}, {6006, 6007}, {6014, 6014},                                          /* tasks */
+    {2005, 2005}, {4023, 4023}, {4027, 4027}, {5001, 5001}, {5005, 5005}, {5021, 5021}, {5043, 5043}, /* of --stepmgr */
+    {0, 0},
 };
 
 /* Those of them that have no body in a version of Slurm. Handlers of the others read it, which an unread one doesn't have. */
-static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053};
+static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053, 5024};
 
 enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
 enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032 };
@@ -46,24 +57,45 @@ enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032 };
 /* Slurm takes memory for as many strings as a message says that it has. Users' have few: those of an environment. */
 #define ARRAY_BYTES_MAX (64u << 20)
 
+/* Bitmaps are of nodes, of their cores, and of an array's tasks: 65,536 nodes of 256 cores. */
+#define BITS_MAX (16 << 20)
+
+/* libslurm's. Programs without it have the library in memory, too, as slurmd's scripts inherit it. */
+extern slurm_conf_t slurm_conf __attribute__((weak));
+
+/* Start of buf_t. */
+struct buffer {
+    uint32_t magic;
+    char *bytes;
+    uint32_t size;
+    uint32_t read; /* bytes of them */
+};
+
 /* Words at the start of slurm_msg_t: its body is among them. */
 #define MESSAGE_WORDS 32
 
 /* The message that this thread receives. */
 static _Thread_local struct {
-    bool asked_for; /* an answer to slurmctld */
-    bool received;
-    bool judged; /* while it is read */
+    bool asked_for;     /* an answer to the daemon */
+    const range *known; /* while it is received: what users may send */
+    bool judged;        /* while it is read */
+    bool refused;       /* it has more than is allocated */
     uint16_t type;
     uid_t sender;
 } message;
 
 static int (*receive_answer)(uintptr_t connection, void *received, int milliseconds);
 static int (*receive)(void *received, int descriptor, void *buffer);
+static int (*receive_to_forward)(int descriptor, void *address, void *received);
+static int (*unpack_to_forward)(void *received, void *address, int descriptor, void *buffer);
 static int (*read_header)(void *header, void *buffer);
 static void (*get_ids)(void *credential, uid_t *user, gid_t *group);
 static int (*unpack)(void *unpacked, void *buffer);
+static int (*unpack_switch_24)(void **unpacked, struct buffer *buffer, uint16_t version);
+static int (*unpack_switch_26)(void **unpacked, struct buffer *buffer, uint16_t version);
 static void *(*allocate)(size_t, size_t, bool, bool, const char *, int, const char *);
+static void (*free_tasks)(void *tasks);
+static void *(*allocate_bits)(int64_t count);
 static char *(*copy)(const char *text);
 static int (*for_each)(void *list, int (*call)(void *item, void *argument), void *argument);
 
@@ -71,20 +103,39 @@ __attribute__((constructor)) static void prepare(void)
 {
     receive_answer = (int (*)(uintptr_t, void *, int))dlsym(RTLD_NEXT, "slurm_receive_msg");
     receive = (int (*)(void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_received_msg");
+    receive_to_forward = (int (*)(int, void *, void *))dlsym(RTLD_NEXT, "slurm_receive_msg_and_forward");
+    unpack_to_forward = (int (*)(void *, void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_msg_and_forward");
     read_header = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_header");
     get_ids = (void (*)(void *, uid_t *, gid_t *))dlsym(RTLD_NEXT, "auth_g_get_ids");
     unpack = (int (*)(void *, void *))dlsym(RTLD_NEXT, "unpack_msg");
+    unpack_switch_24 = (int (*)(void **, struct buffer *, uint16_t))dlsym(RTLD_NEXT, "switch_g_unpack_stepinfo");
+    unpack_switch_26 = (int (*)(void **, struct buffer *, uint16_t))dlsym(RTLD_NEXT, "switch_g_stepinfo_unpack");
     allocate = (void *(*)(size_t, size_t, bool, bool, const char *, int, const char *))dlsym(RTLD_NEXT, "slurm_xcalloc");
+    free_tasks = (void (*)(void *))dlsym(RTLD_NEXT, "slurm_free_launch_tasks_request_msg");
+    allocate_bits = (void *(*)(int64_t))dlsym(RTLD_NEXT, "bit_alloc");
     copy = (char *(*)(const char *))dlsym(RTLD_NEXT, "slurm_xstrdup");
     for_each = (int (*)(void *, int (*)(void *, void *), void *))dlsym(RTLD_NEXT, "slurm_list_for_each");
 }
 
 static bool is_known(uint16_t type)
 {
-    for (size_t row = 0; row < sizeof(KNOWN) / sizeof(KNOWN[0]); row++)
-        if (KNOWN[row][0] <= type && type <= KNOWN[row][1])
+    for (const range *known = message.known; (*known)[0]; known++)
+        if ((*known)[0] <= type && type <= (*known)[1])
             return true;
     return false;
+}
+
+static void begin(const range *known)
+{
+    message.known = known;
+    message.type = NO_TYPE;
+    message.sender = NO_USER;
+}
+
+static int end(int result)
+{
+    message.known = NULL;
+    return result;
 }
 
 /* The connection is a descriptor in 24.11, and an address in 26.05. */
@@ -98,21 +149,30 @@ EXPORTED int slurm_receive_msg(uintptr_t connection, void *received, int millise
     return result;
 }
 
+/* As slurmctld does. */
 EXPORTED int slurm_unpack_received_msg(void *received, int descriptor, void *buffer)
 {
-    int result;
+    begin(message.asked_for ? NULL : OF_SLURMCTLD);
+    return end(receive(received, descriptor, buffer));
+}
 
-    message.received = !message.asked_for;
-    message.type = NO_TYPE;
-    message.sender = NO_USER;
-    result = receive(received, descriptor, buffer);
-    message.received = false;
-    return result;
+/* As slurmd 24.11 does. */
+EXPORTED int slurm_receive_msg_and_forward(int descriptor, void *address, void *received)
+{
+    begin(OF_SLURMD);
+    return end(receive_to_forward(descriptor, address, received));
+}
+
+/* As slurmd 26.05 does. */
+EXPORTED int slurm_unpack_msg_and_forward(void *received, void *address, int descriptor, void *buffer)
+{
+    begin(OF_SLURMD);
+    return end(unpack_to_forward(received, address, descriptor, buffer));
 }
 
 /*
  * A header may hold answers of other daemons. It is read before the signature, so these have no type and no sender here,
- * and are not read: slurmctld refuses them in all that it receives.
+ * and are not read: slurmctld refuses them in all that it receives, and slurmd drops them.
  */
 EXPORTED int unpack_header(void *header, void *buffer)
 {
@@ -132,9 +192,48 @@ EXPORTED void auth_g_get_ids(void *credential, uid_t *user, gid_t *group)
 /* Where an allocation may fail, the message is refused. */
 EXPORTED void *slurm_xcalloc(size_t count, size_t size, bool clear, bool may_fail, const char *file, int line, const char *by)
 {
-    if (message.judged && may_fail && size && count > ARRAY_BYTES_MAX / size)
+    if (message.judged && may_fail && size && count > ARRAY_BYTES_MAX / size) {
+        message.refused = true;
         return NULL;
+    }
     return allocate(count, size, clear, may_fail, file, line, by);
+}
+
+/* With none, a message is refused. slurm_bit_alloc is its name in plugins. */
+EXPORTED void *bit_alloc(int64_t count)
+{
+    return message.judged && (count < 0 || count > BITS_MAX) ? NULL : allocate_bits(count);
+}
+
+EXPORTED void *slurm_bit_alloc(int64_t count) __attribute__((alias("bit_alloc")));
+
+/* It reads an array that was not allocated. What a refused message has brought is lost. */
+EXPORTED void slurm_free_launch_tasks_request_msg(void *tasks)
+{
+    if (!message.judged || !message.refused)
+        free_tasks(tasks);
+}
+
+/* slurmd skips as many bytes of a step's switch as the message says, whether it has them or not. */
+static int skipped(int result, const struct buffer *buffer, uint32_t before)
+{
+    bool is_whole = before <= buffer->read && buffer->read <= buffer->size;
+
+    return message.judged && !is_whole ? UNPACK_ERROR : result;
+}
+
+EXPORTED int switch_g_unpack_stepinfo(void **unpacked, struct buffer *buffer, uint16_t version)
+{
+    uint32_t before = buffer->read;
+
+    return skipped(unpack_switch_24(unpacked, buffer, version), buffer, before);
+}
+
+EXPORTED int switch_g_stepinfo_unpack(void **unpacked, struct buffer *buffer, uint16_t version)
+{
+    uint32_t before = buffer->read;
+
+    return skipped(unpack_switch_26(unpacked, buffer, version), buffer, before);
 }
 
 static bool has_body(uint16_t type)
@@ -205,12 +304,13 @@ EXPORTED int unpack_msg(void *unpacked, void *buffer)
     void *before[MESSAGE_WORDS], *body;
     int result;
 
-    if (!message.received || message.sender == 0 || message.sender == geteuid())
+    if (!message.known || message.sender == 0 || message.sender == slurm_conf.slurm_user_id)
         return unpack(unpacked, buffer);
     if (!is_known(message.type))
         return UNPACK_ERROR;
     memcpy(before, unpacked, sizeof(before));
     message.judged = true;
+    message.refused = false;
     result = unpack(unpacked, buffer);
     message.judged = false;
     if (result != 0 || !has_body(message.type))

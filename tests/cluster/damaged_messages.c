@@ -1,6 +1,6 @@
 /*
- * By LD_PRELOAD in a client of Slurm: instead of its first message to slurmctld it sends many damaged ones, signed by munge,
- * and ends. A few bytes of the message are others, and its type is one of TYPES.
+ * By LD_PRELOAD in a client of Slurm: instead of its first message to slurmctld, or with TO_SLURMD to slurmd, it sends many
+ * damaged ones, signed by munge, and ends. A few bytes of the message are others, and its type is one of TYPES.
  *
  *   MESSAGES=1000 SEED=1 TYPES="2004 2058" LD_PRELOAD=./damaged_messages.so sbatch --hold --wrap true
  *
@@ -98,15 +98,12 @@ static unsigned int read_types(uint16_t *types)
     return count;
 }
 
-int slurm_send_recv_controller_msg(void *request, void *answer, void *cluster)
+static void send_damaged(void (*ask)(void **arguments), void **arguments)
 {
-    int (*ask)(void *, void *, void *) = dlsym(RTLD_NEXT, "slurm_send_recv_controller_msg");
     unsigned int first = number_of("SEED"), count = number_of("MESSAGES");
     uint16_t types[TYPES_MAX];
     unsigned int type_count = read_types(types);
 
-    if (getpid() != client)
-        return ask(request, answer, cluster);
     for (unsigned int i = 0; i < count; i++) {
         if (i >= AT_ONCE)
             wait(NULL);
@@ -122,7 +119,7 @@ int slurm_send_recv_controller_msg(void *request, void *answer, void *cluster)
             seed = first * 1000003 + i;
             type = type_count ? types[pick(type_count)] : 0;
             state = TO_BE_SIGNED;
-            ask(request, answer, cluster);
+            ask(arguments);
             _exit(0);
         }
     }
@@ -131,4 +128,36 @@ int slurm_send_recv_controller_msg(void *request, void *answer, void *cluster)
     printf("%u messages\n", count);
     fflush(stdout);
     _exit(0);
+}
+
+static void ask_controller(void **arguments)
+{
+    int (*ask)(void *, void *, void *) = dlsym(RTLD_NEXT, "slurm_send_recv_controller_msg");
+
+    ask(arguments[0], arguments[1], arguments[2]);
+}
+
+int slurm_send_recv_controller_msg(void *request, void *answer, void *cluster)
+{
+    int (*ask)(void *, void *, void *) = dlsym(RTLD_NEXT, "slurm_send_recv_controller_msg");
+
+    if (getpid() == client && !getenv("TO_SLURMD"))
+        send_damaged(ask_controller, (void *[]){request, answer, cluster});
+    return ask(request, answer, cluster);
+}
+
+static void ask_nodes(void **arguments)
+{
+    void *(*ask)(const char *, void *, int) = dlsym(RTLD_NEXT, "slurm_send_recv_msgs");
+
+    ask(arguments[0], arguments[1], 0);
+}
+
+void *slurm_send_recv_msgs(const char *nodes, void *request, int milliseconds)
+{
+    void *(*ask)(const char *, void *, int) = dlsym(RTLD_NEXT, "slurm_send_recv_msgs");
+
+    if (getpid() == client && getenv("TO_SLURMD"))
+        send_damaged(ask_nodes, (void *[]){(void *)nodes, request});
+    return ask(nodes, request, milliseconds);
 }

@@ -107,6 +107,9 @@ def test_slurmctld_keeps_few_answers_that_a_user_does_not_read(slurm: Slurm) -> 
 OTHERS_TYPES = "2004 2029 2058 5042 6001 6011"
 """Those of answers, and of requests to slurmd: slurmctld has no use for them from anyone."""
 
+OF_SLURMD = "2004 2029 4005 5016 6011 6018"
+"""Those of answers, and of what slurmctld and slurmstepd alone send to slurmd."""
+
 
 @pytest.fixture
 def damaged_messages(tmp_path: Path) -> bytes:
@@ -142,3 +145,25 @@ def test_damaged_messages_do_not_end_slurmctld(slurm: Slurm, damaged_messages: b
 
     assert restarts_of_controller(slurm) == before
     assert slurm.ssh("srun hostname", user="bob").stdout
+
+
+@pytest.mark.soak
+def test_damaged_messages_do_not_end_slurmd(slurm: Slurm, damaged_messages: bytes) -> None:
+    """Without the guard, one in a thousand ends Slurm 24.11 and 26.05."""
+    before = slurm.daemon("cpu-0")
+    slurm.ssh("base64 -d > damaged.so", user="greedy", stdin=base64.b64encode(damaged_messages).decode())
+    slurm.ssh("sbatch -w cpu-0 -n1 --mem=200 -o /dev/null --wrap 'srun sleep 600'", user="greedy")
+    try:
+        wait_until(lambda: ".0 " in slurm.ssh("squeue --me -h -s -o '%i '", user="greedy").stdout, "a step runs")
+        job = slurm.ssh("squeue --me -h -o %A", user="greedy").stdout.strip()
+        clients = [f"sstat -j {job}", f"srun --jobid={job} --overlap -n1 true", f"sattach {job}.0"]
+        for seed, client in enumerate(clients * 2):
+            damaging = f"MESSAGES=300 SEED={seed} TO_SLURMD=1 LD_PRELOAD=./damaged.so"
+            assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+            damaging = f"TYPES={shlex.quote(OF_SLURMD)} {damaging}"
+            assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
+    finally:
+        slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
+
+    assert slurm.daemon("cpu-0") == before
+    assert slurm.ssh("srun -w cpu-0 hostname", user="bob").stdout == "cpu-0\n"

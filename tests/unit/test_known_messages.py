@@ -11,8 +11,11 @@ from tests.unit.spank_plugin.compiler import toolchain
 from tools.paths import ROOT
 
 LIBRARY = """\
+#include <slurm/slurm.h>
 #include <stdlib.h>
 #include <string.h>
+slurm_conf_t slurm_conf = {.slurm_user_id = 64030};
+void *bit_alloc(long long count) { return calloc(count / 8 + 1, 1); }
 void *slurm_xcalloc(size_t count, size_t size, _Bool clear, _Bool may_fail, const char *file, int line, const char *by)
 {
     return calloc(count, size);
@@ -25,16 +28,38 @@ int slurm_list_for_each(void *list, int (*call)(void *item, void *argument), voi
     return 0;
 }
 
-struct message { unsigned short version, flags, type; unsigned sender; int answers; size_t strings; void *body; };
+struct buffer { unsigned magic; char *bytes; unsigned size, read; };
+static int freed;
+static int skip(struct buffer *buffer, unsigned offset)
+{
+    buffer->read = offset;
+    return 0;
+}
+int switch_g_unpack_stepinfo(void **step, struct buffer *buffer, unsigned short offset) { return skip(buffer, offset); }
+int switch_g_stepinfo_unpack(void **step, struct buffer *buffer, unsigned short offset) { return skip(buffer, offset); }
+void slurm_free_launch_tasks_request_msg(void *tasks) { freed++; }
+int freed_tasks(void) { return freed; }
+
+struct message {
+    unsigned short version, flags, type;
+    unsigned sender, answers, strings, bits, offset;
+    void *body;
+};
 struct received { unsigned short version, flags, type; void *other[20], *body, *rest[20]; };
 int unpack_msg(void *message, void *buffer)
 {
     struct message *sent = buffer;
-    void *strings = slurm_xcalloc(sent->strings, sizeof(char *), 1, 1, "", 0, "");
+    void *strings = slurm_xcalloc(sent->strings, sizeof(char *), 1, 1, "", 0, ""), *bits = bit_alloc(sent->bits);
+    int is_whole = strings && bits;
 
     free(strings);
-    ((struct received *)message)->body = strings ? sent->body : 0;
-    return strings ? 0 : -1;
+    free(bits);
+    is_whole &= !switch_g_unpack_stepinfo(NULL, &(struct buffer){.size = 100, .read = 10}, sent->offset);
+    is_whole &= !switch_g_stepinfo_unpack(NULL, &(struct buffer){.size = 100, .read = 10}, sent->offset);
+    if (!is_whole)
+        slurm_free_launch_tasks_request_msg(NULL);
+    ((struct received *)message)->body = is_whole ? sent->body : 0;
+    return is_whole ? 0 : -1;
 }
 int unpack_header(void *header, void *buffer)
 {
@@ -44,7 +69,7 @@ int unpack_header(void *header, void *buffer)
     return sent->answers ? unpack_msg(header, buffer) : 0;
 }
 void auth_g_get_ids(void *credential, unsigned *user, unsigned *group) { *user = *(unsigned *)credential; }
-int slurm_unpack_received_msg(void *message, int descriptor, void *buffer)
+static int receive(void *message, void *buffer)
 {
     struct message *sent = buffer;
     unsigned user, group;
@@ -55,18 +80,38 @@ int slurm_unpack_received_msg(void *message, int descriptor, void *buffer)
         auth_g_get_ids(&sent->sender, &user, &group);
     return unpack_msg(message, buffer);
 }
+int slurm_unpack_received_msg(void *message, int descriptor, void *buffer) { return receive(message, buffer); }
 int slurm_receive_msg(void *connection, void *message, int milliseconds)
 {
     return slurm_unpack_received_msg(message, -1, connection);
 }
-int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for, size_t strings, void *body)
+static struct message sent;
+int slurm_receive_msg_and_forward(int descriptor, void *address, void *message)
 {
-    struct message sent = {1, !is_signed, type, sender, answers, strings, body};
+    return receive(message, &sent);
+}
+int slurm_unpack_msg_and_forward(void *message, void *address, int descriptor, void *buffer)
+{
+    return receive(message, buffer);
+}
+int ask(const unsigned *numbers, void *body)
+{
     struct received received = {0};
 
-    if (asked_for)
+    sent = (struct message){1, !numbers[2], numbers[0], numbers[1], numbers[3], .body = body};
+    sent.strings = numbers[5];
+    sent.bits = numbers[6];
+    sent.offset = numbers[7];
+    switch (numbers[4]) {
+    case 0:
+        return slurm_unpack_received_msg(&received, -1, &sent);
+    case 1:
         return slurm_receive_msg(&sent, &received, 0);
-    return slurm_unpack_received_msg(&received, -1, &sent);
+    case 2:
+        return slurm_receive_msg_and_forward(-1, NULL, &received);
+    default:
+        return slurm_unpack_msg_and_forward(&received, NULL, -1, &sent);
+    }
 }
 """
 """What stands for libslurm. A message without a signature has flags."""
@@ -76,38 +121,36 @@ PROGRAM = """\
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-int ask(unsigned type, unsigned sender, int is_signed, int answers, int asked_for, size_t strings, void *body);
+int ask(const unsigned *numbers, void *body);
+int freed_tasks(void);
 int main(int count, char **words)
 {
-    unsigned numbers[7] = {0};
+    unsigned numbers[11] = {0};
+    job_desc_msg_t job, *jobs[] = {&job, NULL};
+    job_step_kill_msg_t kill = {0};
+    void *bodies[] = {NULL, words, &kill, &job, jobs};
+    int result;
 
-    for (int i = 1; i < count && i <= 7; i++)
+    for (int i = 1; i < count && i <= 11; i++)
         numbers[i - 1] = atoi(words[i]);
-    if (count == 3) {
-        job_step_kill_msg_t kill = {0};
-        int result = ask(numbers[0], numbers[1], 1, 0, 0, 1, &kill);
-
+    memset(&job, numbers[9], sizeof(job));
+    result = ask(numbers, bodies[numbers[8]]);
+    switch (numbers[8]) {
+    case 2:
         puts(kill.sjob_id ? kill.sjob_id : "NULL");
-        return result != 0;
-    }
-    if (count == 5) {
-        job_desc_msg_t job, *jobs[] = {&job, NULL};
-        int result;
-
-        memset(&job, numbers[2], sizeof(job));
-        result = ask(numbers[0], numbers[1], 1, 0, 0, 1, numbers[3] ? (void *)jobs : &job);
+        break;
+    case 3:
+    case 4:
         printf("%d %d ", job.fed_siblings_active != 0, job.fed_siblings_viable != 0);
         printf("%d %d %d %d\\n", job.contiguous, job.kill_on_node_fail, job.overcommit, job.requeue);
-        return result != 0;
+        break;
+    default:
+        printf("%s", freed_tasks() ? "freed" : "");
     }
-    return ask(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6] ? words : NULL) != 0;
+    return result != 0;
 }
 """
-"""Seven words are a message: its type, its sender, whether it is signed, brings answers, and is one, its number of
-strings, and whether it has a body. Return 0 if it is read.
-
-Two words are the type and the sender of a cancellation without a job: print what is read as the job. Four are those of
-a job: all bytes of its description are the third word, and it is in a list if the fourth is 1. Print what is read."""
+"""Its words are numbers: those of `told`. Print what is read of a job, or whether the tasks of a message were freed."""
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +162,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     slurm = tools.slurm.removeprefix("SLURM_CFLAGS=").split()
     compiled = [
         [str(tools.make), "--silent", *tools.variables, "known_messages.so"],
-        [*tools.compiler, "-fPIC", "-shared", "-o", "libmessages.so", "library.c"],
+        [*tools.compiler, *slurm, "-fPIC", "-shared", "-o", "libmessages.so", "library.c"],
         [*tools.compiler, *slurm, "-o", "program", "program.c", "-L.", "-lmessages", f"-Wl,-rpath,{build}"],
     ]
     for command in compiled:
@@ -127,10 +170,42 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build
 
 
-def told(build: Path, *words: int) -> tuple[bool, str]:
-    """Return whether a message is read, and what the program prints of it."""
+SLURMCTLDS, AN_ANSWER, SLURMDS_24, SLURMDS_26 = range(4)
+NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS = range(5)
+
+
+def told(
+    build: Path,
+    kind: int,
+    sender: int,
+    *,
+    is_signed: bool = True,
+    answers: bool = False,
+    by: int = SLURMCTLDS,
+    strings: int = 1,
+    bits: int = 1,
+    offset: int = 20,
+    body: int = A_BODY,
+    filled: int = 0,
+) -> tuple[bool, str]:
+    """Return whether a message is read, and what the program prints of it.
+
+    Args:
+        build: the libraries and the program.
+        kind: type of the message.
+        sender: its user.
+        is_signed: it has a signature.
+        answers: its header brings answers.
+        by: how it is received.
+        strings: their number.
+        bits: those of its bitmap.
+        offset: byte of 100 at which its reader goes on after the tenth, where a step's switch is.
+        body: what it is about.
+        filled: all bytes of a job's description.
+    """
+    words = [kind, sender, is_signed, answers, by, strings, bits, offset, body, filled]
     environment = {"LD_PRELOAD": str(build / "known_messages.so")}
-    command = [str(build / "program"), *map(str, words)]
+    command = [str(build / "program"), *(str(int(word)) for word in words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (0, 1), done.returncode
     return done.returncode == 0, done.stdout.strip()
@@ -141,34 +216,67 @@ REQUEST_CONTROL_STATUS, RESPONSE_JOB_INFO, RESPONSE_TOPO_INFO, REQUEST_LAUNCH_TA
 MESSAGE_NODE_REGISTRATION_STATUS = 1002
 REQUEST_RESOURCE_ALLOCATION, REQUEST_JOB_WILL_RUN, REQUEST_UPDATE_JOB, REQUEST_CONFIG = 4001, 4012, 3001, 2015
 REQUEST_HET_JOB_ALLOCATION, REQUEST_SUBMIT_BATCH_HET_JOB, REQUEST_KILL_JOB = 4025, 4028, 5032
-ROOT_ID, USER_ID = 0, 2001
+REQUEST_JOB_ID, REQUEST_DAEMON_STATUS, REQUEST_FORWARD_DATA, REQUEST_FILE_BCAST = 2013, 5024, 5029, 6014
+REQUEST_BATCH_JOB_LAUNCH, REQUEST_TERMINATE_JOB, REQUEST_STEP_COMPLETE, RESPONSE_LAUNCH_TASKS = 4005, 6011, 5016, 6002
+REQUEST_REATTACH_TASKS, REQUEST_SIGNAL_TASKS, REQUEST_TERMINATE_TASKS, REQUEST_JOB_STEP_STAT = 6007, 6004, 6006, 5019
+ROOT_ID, SLURM_ID, USER_ID = 0, 64030, 2001
 
 
 @pytest.mark.parametrize(
     ("message", "read"),
     [
-        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False, False), True),
-        ((REQUEST_PING, USER_ID, True, False, False), True),
-        ((REQUEST_CONTROL_STATUS, USER_ID, True, False, False), True),
-        ((RESPONSE_SLURM_RC, USER_ID, True, False, False), True),
-        ((REQUEST_PING, USER_ID, False, False, False), True),
-        ((RESPONSE_JOB_INFO, USER_ID, True, False, False), False),
-        ((RESPONSE_TOPO_INFO, USER_ID, True, False, False), False),
-        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False, False), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False, False), False),
-        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False, False), False),
-        ((REQUEST_PING, USER_ID, True, True, False), False),
-        ((REQUEST_PING, ROOT_ID, True, True, False), False),
-        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False, False), True),
-        ((RESPONSE_JOB_INFO, ROOT_ID, True, False, False), True),
-        ((RESPONSE_JOB_INFO, USER_ID, False, False, True), True),
+        ((REQUEST_SUBMIT_BATCH_JOB, USER_ID, True, False, SLURMCTLDS), True),
+        ((REQUEST_PING, USER_ID, True, False, SLURMCTLDS), True),
+        ((REQUEST_CONTROL_STATUS, USER_ID, True, False, SLURMCTLDS), True),
+        ((RESPONSE_SLURM_RC, USER_ID, True, False, SLURMCTLDS), True),
+        ((REQUEST_PING, USER_ID, False, False, SLURMCTLDS), True),
+        ((RESPONSE_JOB_INFO, USER_ID, True, False, SLURMCTLDS), False),
+        ((RESPONSE_TOPO_INFO, USER_ID, True, False, SLURMCTLDS), False),
+        ((REQUEST_LAUNCH_TASKS, USER_ID, True, False, SLURMCTLDS), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, USER_ID, True, False, SLURMCTLDS), False),
+        ((REQUEST_LAUNCH_TASKS, ROOT_ID, False, False, SLURMCTLDS), False),
+        ((REQUEST_PING, USER_ID, True, True, SLURMCTLDS), False),
+        ((REQUEST_PING, ROOT_ID, True, True, SLURMCTLDS), False),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, ROOT_ID, True, False, SLURMCTLDS), True),
+        ((MESSAGE_NODE_REGISTRATION_STATUS, SLURM_ID, True, False, SLURMCTLDS), True),
+        ((RESPONSE_JOB_INFO, ROOT_ID, True, False, SLURMCTLDS), True),
+        ((RESPONSE_JOB_INFO, USER_ID, False, False, AN_ANSWER), True),
     ],
 )
 def test_of_users_only_messages_that_their_programs_send_are_read(
-    build: Path, message: tuple[int, int, bool, bool, bool], read: bool
+    build: Path, message: tuple[int, int, bool, bool, int], read: bool
 ) -> None:
-    """A message is a type and a sender, and whether it is signed, brings answers, and is one to slurmctld."""
-    assert told(build, *map(int, message), 1, 1) == (read, "")
+    """A message is a type and a sender, whether it is signed, and brings answers, and what it is received as."""
+    kind, sender, is_signed, answers, by = message
+    assert told(build, kind, sender, is_signed=is_signed, answers=answers, by=by)[0] == read
+
+
+@pytest.mark.parametrize("by", [SLURMDS_24, SLURMDS_26])
+@pytest.mark.parametrize(
+    ("kinds", "sender", "read"),
+    [
+        ([REQUEST_LAUNCH_TASKS, REQUEST_SIGNAL_TASKS, REQUEST_TERMINATE_TASKS], USER_ID, True),
+        ([REQUEST_REATTACH_TASKS, REQUEST_FILE_BCAST, REQUEST_JOB_STEP_STAT], USER_ID, True),
+        ([REQUEST_JOB_ID, REQUEST_DAEMON_STATUS, REQUEST_FORWARD_DATA], USER_ID, True),
+        ([REQUEST_BATCH_JOB_LAUNCH, REQUEST_TERMINATE_JOB, REQUEST_STEP_COMPLETE], USER_ID, False),
+        ([REQUEST_PING, REQUEST_SUBMIT_BATCH_JOB, RESPONSE_LAUNCH_TASKS, RESPONSE_SLURM_RC], USER_ID, False),
+        ([REQUEST_BATCH_JOB_LAUNCH, REQUEST_TERMINATE_JOB, REQUEST_PING], SLURM_ID, True),
+        ([REQUEST_STEP_COMPLETE, REQUEST_FORWARD_DATA], ROOT_ID, True),
+    ],
+)
+def test_slurmd_reads_of_users_only_messages_that_their_programs_send_to_it(
+    build: Path, kinds: list[int], sender: int, by: int, read: bool
+) -> None:
+    for kind in kinds:
+        assert told(build, kind, sender, by=by)[0] == read
+
+
+@pytest.mark.parametrize("by", [SLURMDS_24, SLURMDS_26])
+def test_slurmd_reads_no_message_without_a_signature_of_the_daemons_types_and_no_answers_in_a_header(
+    build: Path, by: int
+) -> None:
+    assert told(build, REQUEST_TERMINATE_JOB, ROOT_ID, is_signed=False, by=by) == (False, "")
+    assert told(build, REQUEST_LAUNCH_TASKS, ROOT_ID, answers=True, by=by) == (False, "")
 
 
 @pytest.mark.parametrize(
@@ -182,14 +290,41 @@ def test_of_users_only_messages_that_their_programs_send_are_read(
     ],
 )
 def test_a_users_message_without_its_body_is_not_read(build: Path, kind: int, sender: int, read: bool) -> None:
-    assert told(build, kind, sender, 1, 0, 0, 1, 0) == (read, "")
+    assert told(build, kind, sender, body=NO_BODY) == (read, "")
 
 
 @pytest.mark.parametrize(
     ("sender", "strings", "read"), [(USER_ID, 8 << 20, True), (USER_ID, 9 << 20, False), (ROOT_ID, 9 << 20, True)]
 )
 def test_a_users_message_of_too_many_strings_is_not_read(build: Path, sender: int, strings: int, read: bool) -> None:
-    assert told(build, REQUEST_SUBMIT_BATCH_JOB, sender, 1, 0, 0, strings, 1) == (read, "")
+    assert told(build, REQUEST_SUBMIT_BATCH_JOB, sender, strings=strings)[0] == read
+
+
+@pytest.mark.parametrize("by", [SLURMCTLDS, SLURMDS_24, SLURMDS_26])
+@pytest.mark.parametrize(
+    ("sender", "bits", "read"), [(USER_ID, 16 << 20, True), (USER_ID, 17 << 20, False), (ROOT_ID, 17 << 20, True)]
+)
+def test_a_users_message_of_a_bitmap_that_no_cluster_needs_is_not_read(
+    build: Path, sender: int, bits: int, by: int, read: bool
+) -> None:
+    kind = REQUEST_SUBMIT_BATCH_JOB if by == SLURMCTLDS else REQUEST_LAUNCH_TASKS
+    assert told(build, kind, sender, by=by, bits=bits)[0] == read
+
+
+@pytest.mark.parametrize(("offset", "read"), [(10, True), (100, True), (9, False), (101, False)])
+def test_slurmd_reads_no_byte_that_a_users_message_does_not_have(build: Path, offset: int, read: bool) -> None:
+    for by in SLURMDS_24, SLURMDS_26:
+        assert told(build, REQUEST_LAUNCH_TASKS, USER_ID, by=by, offset=offset)[0] == read
+        assert told(build, REQUEST_LAUNCH_TASKS, ROOT_ID, by=by, offset=offset)[0]
+
+
+@pytest.mark.parametrize(("strings", "offset", "said"), [(9 << 20, 20, ""), (1, 9, "freed")])
+def test_tasks_of_which_an_array_was_not_allocated_are_not_freed(
+    build: Path, strings: int, offset: int, said: str
+) -> None:
+    """slurmd would read that array. Others are freed, as a user could fill its memory with them."""
+    sent = told(build, REQUEST_LAUNCH_TASKS, USER_ID, by=SLURMDS_26, strings=strings, offset=offset)
+    assert sent == (False, said)
 
 
 @pytest.mark.parametrize("is_list", [False, True])
@@ -211,9 +346,10 @@ def test_of_a_users_job_what_clients_never_send_is_changed(
         (REQUEST_SUBMIT_BATCH_JOB, REQUEST_RESOURCE_ALLOCATION, REQUEST_JOB_WILL_RUN, REQUEST_UPDATE_JOB),
     )
     for kind in lists if is_list else jobs:
-        assert told(build, kind, sender, filled, int(is_list)) == (True, job)
+        body = A_LIST_OF_JOBS if is_list else A_JOB
+        assert told(build, kind, sender, body=body, filled=filled) == (True, job)
 
 
 @pytest.mark.parametrize(("sender", "job"), [(USER_ID, ""), (ROOT_ID, "NULL")])
 def test_a_users_cancellation_without_a_job_is_one_of_an_empty_name(build: Path, sender: int, job: str) -> None:
-    assert told(build, REQUEST_KILL_JOB, sender) == (True, job)
+    assert told(build, REQUEST_KILL_JOB, sender, body=A_CANCELLATION) == (True, job)

@@ -10,6 +10,7 @@ JAIL_BINDS=/run/slurm/jail-binds
 JAIL_DIR=/jail
 JAIL_OWN=/run/slurm/jail-own
 JOB_FILES=/run/slurm/job-files
+KNOWN_MESSAGES=/opt/slurm/lib/known_messages.so
 LAST_WORDS=/run/termination-log
 MESSAGE_QUEUES=/dev/mqueue
 NODE_GRES=/run/slurm/gres.conf

@@ -130,7 +130,7 @@ cp -rs "$scripts/services/." "$SERVICES"
 # processes of the pod, or of the machine. 256 is the bound of Slurm itself, which a fault of 24.11.5 lets through: with the
 # lost ones that is less than a preflight keeps for the daemons (RESERVED).
 # With PMIx's other store (gds), jobs write to memory in which slurmstepd keeps pointers to functions.
-printf '%s\n' env "LD_PRELOAD=$BOUNDED_CONNECTIONS:$OPEN_AS_USER" CONNECTIONS_MAX=256 PMIX_MCA_gds=hash \
+printf '%s\n' env "LD_PRELOAD=$BOUNDED_CONNECTIONS:$KNOWN_MESSAGES:$OPEN_AS_USER" CONNECTIONS_MAX=256 PMIX_MCA_gds=hash \
     slurmd -D -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"
 
