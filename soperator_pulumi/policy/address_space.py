@@ -1,5 +1,6 @@
 """Arithmetic on sets of addresses, so that a verdict does not depend on how a program writes its ranges."""
 
+import re
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network, summarize_address_range
 from typing import Any
@@ -12,12 +13,24 @@ _INTERNET = ("0.0.0.0/0", "2000::/3")
 """Addresses of the internet. For IPv6, the global unicast range of RFC 4291."""
 
 
+_LEADING_ZEROS = re.compile(r"\b0+(?=\d)")
+_MAPPED_PREFIX = 96
+"""Bits before the IPv4 address in an address such as `::ffff:10.0.0.1`."""
+
+
 def network(cidr: object) -> Network | None:
-    """Return a range; None for text that is not in CIDR notation, which Kubernetes refuses as well."""
+    """Return a range as Kubernetes reads it; None for text that is not in CIDR notation, which it refuses.
+
+    Kubernetes accepts leading zeros and IPv4 addresses in the form of IPv6, and spaces around the ranges of a Service:
+    https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/4858-ip-cidr-validation.
+    """
     try:
-        return ip_network(cidr, strict=False) if isinstance(cidr, str) else None
+        found = ip_network(_LEADING_ZEROS.sub("", cidr.strip()), strict=False) if isinstance(cidr, str) else None
     except ValueError:
         return None
+    if isinstance(found, IPv6Network) and found.prefixlen >= _MAPPED_PREFIX and found[0].ipv4_mapped:
+        return IPv4Network((found[0].ipv4_mapped, found.prefixlen - _MAPPED_PREFIX))
+    return found
 
 
 def without(whole: Any, holes: Iterable[Network]) -> list[Network]:  # noqa: ANN401 a range of either version

@@ -37,12 +37,12 @@ _PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTEN
 _NAME = re.compile(
     r"(?i)(password|passphrase)$"
     r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(account|api|access|private|munge|storage)[._-]?key)$"
-    r"|[._-]passwd$"
+    r"|[._-](passwd|pwd)$"
 )
 """Names of values that are credentials. A file `passwd` holds only names of users, and a `secret` names a Secret."""
 
 _OF_TEXT = re.compile(
-    r"(?i)(^|[._-])(bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|unk)"
+    r"(?i)(^|[._-])(audio|bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|total|train|unk|video)"
     r"[._-]token$"
 )
 """Name of a language model's text token, or of a number of such tokens."""
@@ -51,12 +51,19 @@ _TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}")
 """Text token of a language model, as tokenizers write it, `<s>` or `[PAD]`, or a number of tokens."""
 
 _SETTING = re.compile(
-    r"""(?:^|[{,;])[^\S\n]*(?:export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?([^\s"',;}]+)""",
+    r"""(?:^|[{,;])[^\S\n]*(?:- +|--|export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?"""
+    r"""([^\s"',;{}][^\s"',;}]*)""",
     re.MULTILINE,
 )
-"""A line of a file of settings: `password = abc`, `"password": "abc"`."""
+"""A line of a file of settings: `password = abc`, `"password": "abc"`, `- password: abc`, `--password=abc`."""
 
-_NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~].*|required|optional|sufficient|x+|\W+")
+_VARIABLE = re.compile(
+    r"""\bname["']?[^\S\n]*:[^\S\n]*["']?([A-Za-z_][\w.-]{0,60})["']?,?\s{1,60}["']?value["']?[^\S\n]*:[^\S\n]*["']?"""
+    r"""([^\s"',;{}][^\s"',;}]*)"""
+)
+"""A variable of a container in a file: `name: PASSWORD`, and `value: abc` in the next line."""
+
+_NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~`].*|required|optional|sufficient|x+|\W+")
 """Words and templates that stand in place of a password."""
 
 _SHORTEST_COPY = 8
@@ -87,6 +94,9 @@ _OPTION = re.compile(r"--?[\w-]+")
 
 _ASSIGNMENT = re.compile(r"""(?:^|(?<=[\s;&|"'(=]))-{0,2}([A-Za-z_][\w-]*)=(?=["']?([^\s"';&|]+))""")
 """An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
+
+_OPTION_IN_SCRIPT = re.compile(r"""\s--([A-Za-z][\w-]*)[^\S\n]+(?=["']?([^\s"';&|-][^\s"';&|]*))""")
+"""An option with its value as the next word, in a script for a shell."""
 
 
 def kind_of(text: str) -> str | None:
@@ -126,7 +136,11 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 def _in_settings(text: str) -> str | None:
     """Return the kind of credential in the lines of a settings file."""
-    pairs = ((name, value) for name, value in _SETTING.findall(text) if not _NO_VALUE.fullmatch(value))
+    pairs = (
+        (name, value)
+        for name, value in (*_SETTING.findall(text), *_VARIABLE.findall(text))
+        if not _NO_VALUE.fullmatch(value)
+    )
     return next(filter(None, (_named(name, value) for name, value in pairs)), None)
 
 
@@ -161,11 +175,11 @@ def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]
     before = ""
     for index, word in enumerate(words):
         text = word if isinstance(word, str) else ""
-        pairs = _ASSIGNMENT.findall(text)
+        pairs = [*_ASSIGNMENT.findall(text), *_OPTION_IN_SCRIPT.findall(text)]
         if _OPTION.fullmatch(before) and not text.startswith("-"):
             pairs.append((before, text))
         kinds = (_named(name, value) for name, value in pairs if not _is_of_shell(value, text))
-        if kind := kind_of(text) or next(filter(None, kinds), None):
+        if kind := kind_of(text) or next(filter(None, kinds), None) or _in_settings(text):
             yield (*path, index), kind
         before = text
 
@@ -196,7 +210,7 @@ def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield credentials found by content, by key, as `{name: ..., value: ...}`, and in lists of words."""
     for where, text in texts_in(value, path):
-        if kind := kind_of(text) or _named(str(where[-1]), text):
+        if kind := kind_of(text) or _named(str(where[-1]), text) or ("\n" in text and _in_settings(text)):
             yield where, kind
     for where, part in _parts(value, path):
         if isinstance(part, list):

@@ -1,6 +1,6 @@
 """Policies on exposure: logins, egress, user namespaces."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
 from soperator_pulumi.policy.definition import (
@@ -13,14 +13,15 @@ from soperator_pulumi.policy.definition import (
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
-from soperator_pulumi.policy.selectors import selects
+from soperator_pulumi.policy.selectors import examples, selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
 
-_PODS, _EGRESS = ("spec", "podSelector"), ("spec", "egress")
+_PODS, _EGRESS, _INGRESS = ("spec", "podSelector"), ("spec", "egress"), ("spec", "ingress")
 
 _EVERYTHING = "opens at least half of the internet together with at least half of a private range"
+_TOGETHER = "together with the other NetworkPolicies of these pods"
 
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
@@ -97,22 +98,21 @@ def _is_wanted(resource: ResourceView, ranges: object) -> bool:
 
 
 def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
-    path = ("spec", "ingress")
-    rules = look(resource.props, *path)
+    rules = look(resource.props, *_INGRESS)
     if rules is UNKNOWN:
-        yield not_known(resource, path)
+        yield not_known(resource, _INGRESS)
     cidrs: list[tuple[Path, object]] = []
     for index, rule in enumerate(listed(rules)):
-        peers, where = look(rule, "from"), (*path, index, "from")
+        peers, where = look(rule, "from"), (*_INGRESS, index, "from")
         if peers is UNKNOWN:
-            yield not_known(resource, (*path, index))
+            yield not_known(resource, (*_INGRESS, index))
         elif not peers:
             yield Finding(resource, where, "missing: the rule admits every address")
         for number, peer in enumerate(listed(peers)):
             cidrs.append(((*where, number, "ipBlock", "cidr"), look(peer, "ipBlock", "cidr")))
             if _is_every_pod(peer):
                 yield Finding(resource, (*where, number, "namespaceSelector"), "admits the pods of all namespaces")
-    yield from admitted(resource, path, cidrs)
+    yield from admitted(resource, _INGRESS, cidrs)
 
 
 def _is_every_pod(peer: object) -> bool:
@@ -152,25 +152,55 @@ PUBLIC_LOGINS = ResourcePolicy(
 )
 
 
+def _open_jointly(
+    resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings
+) -> Iterator[Finding]:
+    policies = [item for item in patched(resources) if item.is_kubernetes and item.kind == "NetworkPolicy"]
+    for policy in _open_together(policies, _sources_of, is_public):
+        yield Finding(policy, _INGRESS, f"admits at least half of the internet, {_TOGETHER}")
+
+
+def _sources_of(resource: ResourceView) -> list[Network]:
+    """Return the ranges that all rules of a NetworkPolicy admit together."""
+    peers = (peer for rule in listed(look(resource.props, *_INGRESS)) for peer in listed(look(rule, "from")))
+    return [found for peer in peers if (found := network(look(peer, "ipBlock", "cidr")))]
+
+
+JOINT_INGRESS = StackPolicy(
+    name="joint-ingress",
+    description="The NetworkPolicies of the same pods together do not admit the whole internet.",
+    violated_by="a NetworkPolicy that admits `0.0.0.0/2` and another one of the same pods that admits `64.0.0.0/2`",
+    cure="List the addresses of your users in the ranges of these NetworkPolicies.",
+    levels=levels("advisory", "mandatory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("network", "security"),
+    check=_open_jointly,
+)
+
+
 def _open_egress(
     resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings
 ) -> Iterator[Finding]:
     for resource in _network_policies(resources):
         yield from _open_alone(resource)
-    whole = [
-        resource for resource in _network_policies(patched(resources)) if not is_everything(_networks_of(resource))
-    ]
-    for resource in whole:
-        labels = look(resource.props, *_PODS, "matchLabels")
-        if _networks_of(resource) and labels is not UNKNOWN:
-            same = (
-                other
-                for other in whole
-                if other.namespace == resource.namespace and selects(look(other.props, *_PODS), mapped(labels))
-            )
-            if is_everything([part for other in same for part in _networks_of(other)]):
-                text = f"{_EVERYTHING}, together with the other NetworkPolicies of these pods"
-                yield Finding(resource, _EGRESS, text)
+    for resource in _open_together(_network_policies(patched(resources)), _networks_of, is_everything):
+        yield Finding(resource, _EGRESS, f"{_EVERYTHING}, {_TOGETHER}")
+
+
+def _open_together(
+    policies: Sequence[ResourceView],
+    opened: Callable[[ResourceView], Sequence[Network]],
+    is_open: Callable[[Sequence[Network]], bool],
+) -> Iterator[ResourceView]:
+    """Yield the NetworkPolicies that are open only together with the others that select the same pods."""
+    closed = [(policy, found) for policy in policies if (found := opened(policy)) and not is_open(found)]
+    for policy, _ in closed:
+        near = [pair for pair in closed if pair[0].namespace == policy.namespace]
+        for labels in examples(look(policy.props, *_PODS)):
+            same = (networks for other, networks in near if selects(look(other.props, *_PODS), labels))
+            if is_open([part for networks in same for part in networks]):
+                yield policy
+                break
 
 
 def _network_policies(resources: Sequence[ResourceView]) -> list[ResourceView]:
@@ -205,7 +235,8 @@ def _open_alone(resource: ResourceView) -> Iterator[Finding]:
 
 def _networks_of(resource: ResourceView) -> list[Network]:
     """Return the networks that all rules of a NetworkPolicy open together."""
-    peers = (peer for rule in listed(look(resource.props, *_EGRESS)) for peer in listed(look(rule, "to")))
+    rules = (rule for rule in listed(look(resource.props, *_EGRESS)) if not _asks_names(listed(look(rule, "ports"))))
+    peers = (peer for rule in rules for peer in listed(look(rule, "to")))
     return [part for peer in peers for part in _opened(look(peer, "ipBlock"))]
 
 
@@ -217,16 +248,21 @@ def _opened(block: object) -> list[Network]:
 
 def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Finding]:
     peers = look(rule, "to")
+    if _asks_names(listed(look(rule, "ports"))):
+        return
     if UNKNOWN in (rule, peers):
         yield not_known(resource, path)
-    elif not peers and not _asks_names(listed(look(rule, "ports"))) and not _asks_database(resource, rule):
+    elif not peers and not _asks_database(resource, rule):
         yield Finding(resource, (*path, "to"), "missing: the rule opens all addresses")
     for number, peer in enumerate(listed(peers)):
         yield from _open_block(resource, (*path, "to", number, "ipBlock"), look(peer, "ipBlock"))
 
 
 def _asks_names(ports: Sequence[object]) -> bool:
-    return bool(ports) and all(look(port, "port") in DNS_PORTS and look(port, "endPort") is None for port in ports)
+    """Return True if all ports are those of name servers, which any address may have, such as a node's own cache."""
+    return bool(ports) and all(
+        look(port, "port") in DNS_PORTS and look(port, "endPort") in (None, look(port, "port")) for port in ports
+    )
 
 
 def _asks_database(resource: ResourceView, rule: object) -> bool:

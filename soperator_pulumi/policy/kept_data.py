@@ -44,15 +44,19 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
     paths: list[Path] = []
     if resource.kind == "StatefulSet" and (resource.is_ours or resource.is_patch):
         paths = [("spec", "persistentVolumeClaimRetentionPolicy", event) for event in ("whenDeleted", "whenScaled")]
-    claimed = look(resource.props, "spec", "claimRef") is not None
-    if resource.kind == "PersistentVolume" and (resource.is_ours or resource.is_patch or claimed):
+    if resource.kind == "PersistentVolume" and _has_owner(resource):
         paths = [("spec", "persistentVolumeReclaimPolicy")]
     for path in paths:
         given = look(resource.props, *path)
         if given is UNKNOWN:
             yield not_known(resource, path)
-        elif given == "Delete":
-            yield Finding(resource, path, 'got "Delete", needs "Retain": the data goes with the object')
+        elif given not in (None, "Retain"):
+            yield Finding(resource, path, f'got "{given}", needs "Retain": the data goes with the object')
+
+
+def _has_owner(volume: ResourceView) -> bool:
+    """Return True for a volume of a cluster, of a claim that it names, or that the program only changes."""
+    return volume.is_ours or volume.is_patch or look(volume.props, "spec", "claimRef") is not None
 
 
 def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
@@ -90,8 +94,8 @@ KEPT_DATA = ResourcePolicy(
     name="kept-data",
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
     violated_by="`storage.keep: false`; `jail.storage.accept.emptied`; `storage.state.accept.emptied`; a "
-    "PersistentVolumeClaim without `protect` and `retain_on_delete`; a PersistentVolume with a claim and "
-    "`persistentVolumeReclaimPolicy: Delete`",
+    "PersistentVolumeClaim without `protect` and `retain_on_delete`; a PersistentVolume with `claimRef` "
+    "and `persistentVolumeReclaimPolicy: Delete`",
     cure="Set storage.keep to true, remove accept.emptied of jail.storage and of storage.state after the up that needs "
     "it; for your own claim, set both options in the program, or say in its annotation "
     f"{DISPOSABLE_ANNOTATION} why its data may be lost.",
@@ -142,37 +146,59 @@ KEPT_NAMESPACES = StackPolicy(
 )
 
 
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
-"""Annotation of the StorageClass that claims without a class get."""
+_ANNOTATIONS = ("metadata", "annotations")
+_DEFAULT = "the class that claims without a class get"
+_IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+"""Annotations of the default StorageClass."""
+
+_CLASS_OF_CLAIM = "volume.beta.kubernetes.io/storage-class"
+"""Annotation of a claim or a volume that has the same meaning as `storageClassName`, and priority:
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#class."""
 
 
 def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     objects = objects_and_patches(resources)
-    used: dict[str, ResourceView] = {}
+    claims = [(resource, claim) for resource in objects for claim in _claims(resource)]
+    of_classes = {str(name): resource for resource, claim in claims if (name := _class_of(claim)) is not UNKNOWN}
+    of_volumes = {str(look(claim, "spec", "volumeName")): resource for resource, claim in claims}
     for resource in objects:
-        names = [look(claim, "spec", "storageClassName") for claim in _claims(resource)]
-        used |= {str(_DEFAULT if name is None else name): resource for name in names if name is not UNKNOWN}
-    for resource in objects:
-        is_default = look(resource.props, "metadata", "annotations", _DEFAULT) == "true"
-        names = [look(resource.props, "metadata", "name"), *([_DEFAULT] if is_default else [])]
-        user = next((used[name] for name in names if isinstance(name, str) and name in used), None)
-        if resource.kind != "StorageClass" or not user:
+        name = look(resource.props, "metadata", "name")
+        if not isinstance(name, str):
             continue
-        given, where = look(resource.props, "reclaimPolicy"), ("reclaimPolicy",)
+        user = None
+        if resource.kind == "StorageClass":
+            where: Path = ("reclaimPolicy",)
+            is_default = any(look(resource.props, *_ANNOTATIONS, key) == "true" for key in _IS_DEFAULT)
+            user = of_classes.get(name) or (of_classes.get(_DEFAULT) if is_default else None)
+        elif resource.kind == "PersistentVolume" and not _has_owner(resource):
+            where = ("spec", "persistentVolumeReclaimPolicy")
+            own = _class_of(resource.props)
+            user = of_volumes.get(name) or of_classes.get("" if own == _DEFAULT else str(own))
+        if user is None:
+            continue
+        given = look(resource.props, *where)
         if given is UNKNOWN:
             yield not_known(resource, where)
-        elif given != "Retain":
+        elif given != "Retain" and (given or resource.kind == "StorageClass"):  # a volume of the program's is retained
             got = f'got "{given}"' if given else "missing, and Delete by default"
             yield Finding(resource, where, f'{got}, needs "Retain": volumes of {user.name} go with their claims')
 
 
+def _class_of(claim: object) -> object:
+    """Return the class that a claim or a volume names, or `_DEFAULT` if it names none."""
+    given = look(claim, *_ANNOTATIONS, _CLASS_OF_CLAIM)
+    name = look(claim, "spec", "storageClassName") if given is None else given
+    return _DEFAULT if name is None else name
+
+
 KEPT_VOLUMES = StackPolicy(
     name="kept-volumes",
-    description="A StorageClass of the stack keeps the volumes of the stack's claims after a claim is deleted.",
+    description="The volumes of the stack's claims are kept after a claim is deleted.",
     violated_by="a StorageClass without `reclaimPolicy: Retain` that a PersistentVolumeClaim of the stack names or, as "
-    "the default, gets",
-    cure="Give new claims a StorageClass with reclaimPolicy Retain. Volumes that exist keep the policy with which they "
-    "were made: set Retain on them by kubectl patch pv (docs/operations.md), and give that as reason of an exception.",
+    "the default, gets; a PersistentVolume with `persistentVolumeReclaimPolicy: Delete` that it names, or of its class",
+    cure="Give new claims a StorageClass, or a PersistentVolume, with reclaim policy Retain. Volumes that exist keep "
+    "the policy with which they were made: set Retain on them by kubectl patch pv (docs/operations.md), and give that "
+    "as reason of an exception.",
     levels=levels("disabled", "advisory", "advisory", "mandatory"),
     severity=PolicySeverity.HIGH,
     tags=("data",),

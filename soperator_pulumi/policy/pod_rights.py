@@ -1,6 +1,7 @@
 """Policies on the rights of pods: privileges, host namespaces, host paths, tokens of Kubernetes."""
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Any
 
 from pydantic import Field
@@ -137,7 +138,7 @@ def _context(pod: PodView, path: Path, context: object) -> Iterator[Finding]:
 
 
 def _is_false(resource: ResourceView, path: Path, value: object) -> Iterator[Finding]:
-    if value is True:
+    if value is True or (isinstance(value, str) and value.lower() == "true"):  # templates of charts print both alike
         yield Finding(resource, path, "got true, needs false")
     elif value is UNKNOWN:
         yield not_known(resource, path)
@@ -183,7 +184,7 @@ def _host_path(resource: ResourceView, where: Path, source: object, allowed: Map
     path = look(source, "path")
     if UNKNOWN in (source, path):
         yield not_known(resource, where)
-    elif isinstance(source, Mapping) and str(path) not in allowed:
+    elif isinstance(source, Mapping) and normpath(str(path)) not in {*map(normpath, allowed)}:
         yield Finding(resource, (*where, "path"), "a directory of the machine that no setting allows")
 
 

@@ -13,7 +13,7 @@ from soperator_pulumi.policy.configuration_policies import POLICY_CONFIGURATION,
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
-from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
+from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.grafana_access import ANONYMOUS_GRAFANA
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
@@ -62,6 +62,7 @@ POLICIES: tuple[AnyPolicy, ...] = (
     NODES_IN_SERVICE,
     DRIVER_UPGRADES,
     PUBLIC_LOGINS,
+    JOINT_INGRESS,
     PUBLIC_ROUTES,
     ENCRYPTED_REST,
     ANONYMOUS_GRAFANA,

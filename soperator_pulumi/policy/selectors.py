@@ -1,8 +1,12 @@
 """Label selectors of Kubernetes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice, product
 
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
+
+_MOST_EXAMPLES = 256
+_ANY_VALUE = "a value that only Exists covers"
 
 
 def selects(selector: object, labels: object) -> bool:
@@ -12,6 +16,24 @@ def selects(selector: object, labels: object) -> bool:
     wanted, given = mapped(look(selector, "matchLabels")), mapped(labels)
     same = all(UNKNOWN in (value, given.get(key)) or given.get(key) == value for key, value in wanted.items())
     return same and all(_holds(expression, given) for expression in listed(look(selector, "matchExpressions")))
+
+
+def examples(selector: object) -> Iterator[Mapping[str, object]]:
+    """Yield labels of pods that a selector matches: the labels that it requires, with every value that it offers.
+
+    The number is bounded: a selector that offers many values for several labels yields the first of them. One that a
+    preview doesn't know yet yields none.
+    """
+    required = {key: [value] for key, value in mapped(look(selector, "matchLabels")).items()}
+    if UNKNOWN in (selector, look(selector, "matchLabels"), look(selector, "matchExpressions")):
+        return
+    for expression in listed(look(selector, "matchExpressions")):
+        if look(expression, "operator") == "In":
+            required.setdefault(str(look(expression, "key")), listed(look(expression, "values")))
+        elif look(expression, "operator") == "Exists":
+            required.setdefault(str(look(expression, "key")), [_ANY_VALUE])
+    for values in islice(product(*required.values()), _MOST_EXAMPLES):
+        yield dict(zip(required, values, strict=True))
 
 
 def _holds(expression: object, labels: Mapping[str, object]) -> bool:

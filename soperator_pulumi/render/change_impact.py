@@ -23,6 +23,9 @@ from soperator_pulumi.spec.slurm_parameters import PARAMETERS
 _PAIR = re.compile(r'\s*(?P<key>\w+)\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>\S+))')
 """Slurm's `keyvalue_pattern` (src/common/parse_config.c), without its operators."""
 
+_CONTINUED = re.compile(r"\\\s*?\n")
+"""End of a line that continues in the next one."""
+
 _ROWS = ("NodeSet", "PartitionName", "NodeName", "DownNodes")
 _SPELLING = {name.lower(): name for name in PARAMETERS}
 
@@ -52,8 +55,9 @@ def parse_conf(text: str) -> SlurmConf:
     """
     parameters: dict[str, str] = {}
     lines: dict[str, dict[str, Row]] = {}
-    for line in text.splitlines():
-        content = line.partition("#")[0].strip()
+    uncommented = "\n".join(line.partition("#")[0] for line in text.splitlines())
+    for line in _CONTINUED.sub("", uncommented).splitlines():
+        content = line.strip()
         if not content:
             continue
         pairs = _pairs(content)

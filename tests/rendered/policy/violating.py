@@ -82,6 +82,15 @@ def closed() -> None:
     kubernetes.networking.v1.NetworkPolicy("web", metadata=named("web"), spec=spec)
 
 
+def halves_of_the_internet() -> None:
+    for name, cidr in {"low": "0.0.0.0/2", "high": "64.0.0.0/2"}.items():
+        spec: Any = {
+            "podSelector": {"matchLabels": {"app": "web"}},
+            "ingress": [{"from": [{"ipBlock": {"cidr": cidr}}]}],
+        }
+        kubernetes.networking.v1.NetworkPolicy(name, metadata=named(name), spec=spec)
+
+
 def named(name: str, **changes: Any) -> Any:
     return {"name": name, "namespace": "shop", "labels": LABELS, **changes}
 
@@ -290,6 +299,7 @@ VIOLATING: dict[str, Violating] = {
     "public-logins": Violating(
         a_cluster(login={"replicas": 2, "service": "LoadBalancer", "allowed_sources": ["0.0.0.0/0"]})
     ),
+    "joint-ingress": Violating(halves_of_the_internet),
     "public-routes": Violating(an_open_route),
     "anonymous-grafana": Violating(a_grafana_for_all),
     "open-egress": Violating(a_cluster(network={})),
