@@ -3,6 +3,8 @@
 The cluster of three workers is left as it was.
 """
 
+import subprocess
+
 import pytest
 
 from tests.cluster.slurm import SMALL, Slurm
@@ -56,22 +58,30 @@ def test_sessions_of_a_pool_that_leaves_the_stack_use_slurm_until_they_end(worke
     pool = {"pod_resources": SMALL, "termination_grace": "5m"}
     slurm.cluster["login"] = {**login, "pools": {"large": pool}}
     slurm.up()
-    every_second = "until [ -e ~/enough ]; do srun --overcommit hostname 2>&1; sleep 1; done"
 
     def is_going() -> bool:
         pod = slurm.api.read_namespaced_pod("login-large-0", slurm.namespace)
         return pod.metadata.deletion_timestamp is not None
 
-    with slurm.ssh_session(every_second, options=slurm.by_way_of("login-large-0")) as session:
-        assert session.stdout is not None
-        assert session.stdout.readline().startswith("cpu-")
+    asked = "while read _; do timeout 20 srun --overcommit hostname </dev/null 2>&1 || echo failed; done"
+    with slurm.ssh_session(asked, options=slurm.by_way_of("login-large-0")) as session:
         slurm.cluster["login"] = login
         with slurm.start_up() as up:
             wait_until(is_going, "the pool's pod is deleted")
-            for _ in range(5):
-                assert session.stdout.readline().startswith("cpu-")
-            slurm.ssh("touch ~/enough")
+            answer = ask(session)
+            assert session.stdin is not None
+            session.stdin.close()
             assert up.wait(timeout=240) == 0
+    assert answer.startswith("cpu-")
+
+
+def ask(session: subprocess.Popen[str]) -> str:
+    """Return the line with which a session answers an empty one."""
+    assert session.stdin is not None
+    assert session.stdout is not None
+    session.stdin.write("\n")
+    session.stdin.flush()
+    return session.stdout.readline()
 
 
 def test_a_removed_user_does_not_get_in_any_more(workers: Slurm) -> None:
