@@ -52,7 +52,13 @@ static range OF_SLURMD[] = {
 static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053, 5024};
 
 enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
-enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032 };
+enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032, CRONTAB = 2202 };
+
+/* Start of crontab_update_request_msg_t. */
+struct crontab {
+    char *text;
+    void *jobs; /* NULL without any */
+};
 
 /* Slurm takes memory for as many strings as a message says that it has. Users' have few: those of an environment. */
 #define ARRAY_BYTES_MAX (64u << 20)
@@ -73,6 +79,14 @@ struct buffer {
 
 /* Words at the start of slurm_msg_t: its body is among them. */
 #define MESSAGE_WORDS 32
+
+#define CRONTAB_TIMES 5 /* minutes, hours, days of a month, months, and days of a week */
+
+/* Start of cron_entry_t. */
+struct crontab_line {
+    uint32_t flags;
+    void *times[CRONTAB_TIMES]; /* bitmaps */
+};
 
 /* The message that this thread receives. */
 static _Thread_local struct {
@@ -97,6 +111,7 @@ static void *(*allocate)(size_t, size_t, bool, bool, const char *, int, const ch
 static void (*free_tasks)(void *tasks);
 static void *(*allocate_bits)(int64_t count);
 static char *(*copy)(const char *text);
+static bool (*is_valid_line)(struct crontab_line *line);
 static int (*for_each)(void *list, int (*call)(void *item, void *argument), void *argument);
 
 __attribute__((constructor)) static void prepare(void)
@@ -114,6 +129,7 @@ __attribute__((constructor)) static void prepare(void)
     free_tasks = (void (*)(void *))dlsym(RTLD_NEXT, "slurm_free_launch_tasks_request_msg");
     allocate_bits = (void *(*)(int64_t))dlsym(RTLD_NEXT, "bit_alloc");
     copy = (char *(*)(const char *))dlsym(RTLD_NEXT, "slurm_xstrdup");
+    is_valid_line = (bool (*)(struct crontab_line *))dlsym(RTLD_NEXT, "valid_cron_entry");
     for_each = (int (*)(void *, int (*)(void *, void *), void *))dlsym(RTLD_NEXT, "slurm_list_for_each");
 }
 
@@ -269,6 +285,7 @@ static int mend_job(void *described, void *unused)
 static void mend(uint16_t type, void *body)
 {
     job_step_kill_msg_t *kill = body;
+    struct crontab *crontab = body;
 
     switch (type) {
     case UPDATE_JOB:
@@ -281,6 +298,10 @@ static void mend(uint16_t type, void *body)
     case HET_BATCH_JOB:
         for_each(body, mend_job, NULL);
         break;
+    case CRONTAB:
+        if (crontab->jobs)
+            for_each(crontab->jobs, mend_job, NULL);
+        break;
     case KILL_JOB:
         if (!kill->sjob_id)
             kill->sjob_id = copy("");
@@ -288,6 +309,15 @@ static void mend(uint16_t type, void *body)
     default:
         break;
     }
+}
+
+/* slurmctld reads the bitmaps of a crontab's line, whether it has them or not. */
+EXPORTED bool valid_cron_entry(struct crontab_line *line)
+{
+    for (size_t i = 0; i < CRONTAB_TIMES; i++)
+        if (!line->times[i])
+            return false;
+    return is_valid_line(line);
 }
 
 /* The one word of slurm_msg_t that gets its first value while a message is read. */

@@ -28,6 +28,17 @@ int slurm_list_for_each(void *list, int (*call)(void *item, void *argument), voi
     return 0;
 }
 
+struct crontab_line { unsigned flags; void *times[5]; };
+_Bool valid_cron_entry(struct crontab_line *line) { return !line->flags; }
+int is_valid(unsigned flags, unsigned times)
+{
+    struct crontab_line line = {flags};
+
+    for (unsigned i = 0; i < times; i++)
+        line.times[i] = &line;
+    return valid_cron_entry(&line);
+}
+
 struct buffer { unsigned magic; char *bytes; unsigned size, read; };
 static int freed;
 static int skip(struct buffer *buffer, unsigned offset)
@@ -123,16 +134,20 @@ PROGRAM = """\
 #include <string.h>
 int ask(const unsigned *numbers, void *body);
 int freed_tasks(void);
+int is_valid(unsigned flags, unsigned times);
 int main(int count, char **words)
 {
     unsigned numbers[11] = {0};
     job_desc_msg_t job, *jobs[] = {&job, NULL};
     job_step_kill_msg_t kill = {0};
-    void *bodies[] = {NULL, words, &kill, &job, jobs};
+    struct { const char *text; void *jobs; } crontab = {"", jobs}, removed = {""};
+    void *bodies[] = {NULL, words, &kill, &job, jobs, &crontab, &removed};
     int result;
 
     for (int i = 1; i < count && i <= 11; i++)
         numbers[i - 1] = atoi(words[i]);
+    if (count == 3)
+        return !is_valid(numbers[0], numbers[1]);
     memset(&job, numbers[9], sizeof(job));
     result = ask(numbers, bodies[numbers[8]]);
     switch (numbers[8]) {
@@ -141,6 +156,7 @@ int main(int count, char **words)
         break;
     case 3:
     case 4:
+    case 5:
         printf("%d %d ", job.fed_siblings_active != 0, job.fed_siblings_viable != 0);
         printf("%d %d %d %d\\n", job.contiguous, job.kill_on_node_fail, job.overcommit, job.requeue);
         break;
@@ -150,7 +166,10 @@ int main(int count, char **words)
     return result != 0;
 }
 """
-"""Its words are numbers: those of `told`. Print what is read of a job, or whether the tasks of a message were freed."""
+"""Its words are numbers: those of `told`. Print what is read of a job, or whether the tasks of a message were freed.
+
+Two words are a crontab's line: whether Slurm refuses it, and how many of its five bitmaps it has.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +190,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SLURMCTLDS, AN_ANSWER, SLURMDS_24, SLURMDS_26 = range(4)
-NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS = range(5)
+NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS, A_CRONTAB, NO_CRONTAB = range(7)
 
 
 def told(
@@ -203,7 +222,11 @@ def told(
         body: what it is about.
         filled: all bytes of a job's description.
     """
-    words = [kind, sender, is_signed, answers, by, strings, bits, offset, body, filled]
+    return run(build, kind, sender, is_signed, answers, by, strings, bits, offset, body, filled)
+
+
+def run(build: Path, *words: int) -> tuple[bool, str]:
+    """Return whether the program ends with 0, and what it prints."""
     environment = {"LD_PRELOAD": str(build / "known_messages.so")}
     command = [str(build / "program"), *(str(int(word)) for word in words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -216,6 +239,7 @@ REQUEST_CONTROL_STATUS, RESPONSE_JOB_INFO, RESPONSE_TOPO_INFO, REQUEST_LAUNCH_TA
 MESSAGE_NODE_REGISTRATION_STATUS = 1002
 REQUEST_RESOURCE_ALLOCATION, REQUEST_JOB_WILL_RUN, REQUEST_UPDATE_JOB, REQUEST_CONFIG = 4001, 4012, 3001, 2015
 REQUEST_HET_JOB_ALLOCATION, REQUEST_SUBMIT_BATCH_HET_JOB, REQUEST_KILL_JOB = 4025, 4028, 5032
+REQUEST_UPDATE_CRONTAB = 2202
 REQUEST_JOB_ID, REQUEST_DAEMON_STATUS, REQUEST_FORWARD_DATA, REQUEST_FILE_BCAST = 2013, 5024, 5029, 6014
 REQUEST_BATCH_JOB_LAUNCH, REQUEST_TERMINATE_JOB, REQUEST_STEP_COMPLETE, RESPONSE_LAUNCH_TASKS = 4005, 6011, 5016, 6002
 REQUEST_REATTACH_TASKS, REQUEST_SIGNAL_TASKS, REQUEST_TERMINATE_TASKS, REQUEST_JOB_STEP_STAT = 6007, 6004, 6006, 5019
@@ -327,7 +351,7 @@ def test_tasks_of_which_an_array_was_not_allocated_are_not_freed(
     assert sent == (False, said)
 
 
-@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize("body", [A_JOB, A_LIST_OF_JOBS, A_CRONTAB])
 @pytest.mark.parametrize(
     ("sender", "filled", "job"),
     [
@@ -338,16 +362,28 @@ def test_tasks_of_which_an_array_was_not_allocated_are_not_freed(
     ],
 )
 def test_of_a_users_job_what_clients_never_send_is_changed(
-    build: Path, is_list: bool, sender: int, filled: int, job: str
+    build: Path, body: int, sender: int, filled: int, job: str
 ) -> None:
     """It has no other clusters, and its switches are on or off, or not set (0xfe)."""
-    lists, jobs = (
-        (REQUEST_HET_JOB_ALLOCATION, REQUEST_SUBMIT_BATCH_HET_JOB),
-        (REQUEST_SUBMIT_BATCH_JOB, REQUEST_RESOURCE_ALLOCATION, REQUEST_JOB_WILL_RUN, REQUEST_UPDATE_JOB),
-    )
-    for kind in lists if is_list else jobs:
-        body = A_LIST_OF_JOBS if is_list else A_JOB
+    kinds = {
+        A_JOB: (REQUEST_SUBMIT_BATCH_JOB, REQUEST_RESOURCE_ALLOCATION, REQUEST_JOB_WILL_RUN, REQUEST_UPDATE_JOB),
+        A_LIST_OF_JOBS: (REQUEST_HET_JOB_ALLOCATION, REQUEST_SUBMIT_BATCH_HET_JOB),
+        A_CRONTAB: (REQUEST_UPDATE_CRONTAB,),
+    }
+    for kind in kinds[body]:
         assert told(build, kind, sender, body=body, filled=filled) == (True, job)
+
+
+@pytest.mark.parametrize(("refused", "times", "is_valid"), [(0, 5, True), (1, 5, False), (0, 4, False), (0, 0, False)])
+def test_a_line_of_a_crontab_without_all_of_its_times_is_invalid(
+    build: Path, refused: int, times: int, is_valid: bool
+) -> None:
+    """slurmctld would end."""
+    assert run(build, refused, times) == (is_valid, "")
+
+
+def test_a_crontab_without_jobs_is_read(build: Path) -> None:
+    assert told(build, REQUEST_UPDATE_CRONTAB, USER_ID, body=NO_CRONTAB) == (True, "")
 
 
 @pytest.mark.parametrize(("sender", "job"), [(USER_ID, ""), (ROOT_ID, "NULL")])
