@@ -165,12 +165,9 @@ def _check_names(bodies: Sequence[Mapping[str, Any]]) -> None:
 def _note(body: Mapping[str, Any]) -> SecretNote:
     """Return the note about an omitted object: everything but its values."""
     metadata = _plain({key: value for key, value in body.get("metadata", {}).items() if not _holds_secret(value)})
-    keys = [key for field in ("data", "stringData") for key in _keys(body.get(field))]
-    return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(sorted(keys)))
-
-
-def _keys(data: Any) -> list[str]:  # noqa: ANN401 any tree of values
-    return [*(data.value if isinstance(data, Secret) else data or {})]
+    parts = [body.get(field) or {} for field in ("data", "stringData")]
+    keys = sorted(key for part in parts for key in (part.value if isinstance(part, Secret) else part))
+    return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(keys))
 
 
 def _holds_secret(value: Any) -> bool:  # noqa: ANN401 any tree of values

@@ -4,6 +4,8 @@ Sessions live in the jail. `jail-login` makes their view of the active tree, and
 starts sshd: neither sshd nor a session can ever mount.
 """
 
+import posixpath
+
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet
 from pulumi_kubernetes.core.v1 import (
@@ -181,16 +183,11 @@ def _mounts(parts: Parts, login: LoginPods) -> list[Mount]:
         merged_users(),
         mounts.config_files("ssh-keys", layout.SSH_KEYS_DIR),
         mounts.config_files("sshd-config", SSHD_FILES),
-        mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *_split(layout.SSH_HOST_KEY), 0o400),
+        mounts.secret_file("ssh-host-key", parts.keys.ssh_host, *posixpath.split(layout.SSH_HOST_KEY), 0o400),
         mounts.claim("jail", parts.jail.name, layout.JAIL_DIR),
         mounts.claim("jail", parts.jail.name, layout.HOMES_DIR, layout.HOMES_IN_JAIL),
         *temporary_directories(login_memory_mib(login.pod_resources), shared_memory=False),
     ]
-
-
-def _split(path: str) -> tuple[str, str]:
-    directory, _, file_name = path.rpartition("/")
-    return directory, file_name
 
 
 def _apart(scope: Scope, component: str) -> AffinityArgs:

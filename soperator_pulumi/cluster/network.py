@@ -121,7 +121,8 @@ def create_network_policies(
     first, last = layout.SRUN_PORTS
     srun = NetworkPolicyPortArgs(protocol="TCP", port=first, end_port=last)
     streams = spec.jail.source is not None and spec.jail.source.tarball is not None
-    names = NetworkPolicyEgressRuleArgs(ports=[kind(port) for kind in (_tcp, _udp) for port in egress.DNS_PORTS])
+    udp = [NetworkPolicyPortArgs(protocol="UDP", port=port) for port in egress.DNS_PORTS]
+    names = NetworkPolicyEgressRuleArgs(ports=[*map(_tcp, egress.DNS_PORTS), *udp])
     among_ours = NetworkPolicyEgressRuleArgs(to=[*ours, *slurmdbd])
     to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
     opened = _opened(spec.network, api_servers)
@@ -270,7 +271,3 @@ def _open_to(peers: Iterable[NetworkPolicyPeerArgs], port: int) -> list[NetworkP
 
 def _tcp(port: int) -> NetworkPolicyPortArgs:
     return NetworkPolicyPortArgs(protocol="TCP", port=port)
-
-
-def _udp(port: int) -> NetworkPolicyPortArgs:
-    return NetworkPolicyPortArgs(protocol="UDP", port=port)

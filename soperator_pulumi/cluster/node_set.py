@@ -6,7 +6,6 @@ from typing import Any
 
 import pulumi
 from pulumi_kubernetes.apps.v1 import StatefulSet, StatefulSetSpecArgs, StatefulSetUpdateStrategyArgs
-from pulumi_kubernetes.apps.v1.outputs import StatefulSetSpec
 from pulumi_kubernetes.core.v1 import ConfigMap
 from pulumi_kubernetes.meta.v1 import LabelSelectorArgs
 from pulumi_kubernetes.policy.v1 import PodDisruptionBudget
@@ -120,7 +119,8 @@ class NodeSet(pulumi.ComponentResource):
             cluster=recorded,
             node_set=node_set.name,
             replicas=self.drain.replicas,
-            template=self.stateful_set.spec.apply(_template_text),
+            # As Pulumi registered it, after all transforms.
+            template=self.stateful_set.spec.apply(lambda spec: json.dumps(_plain(spec.template), sort_keys=True)),
             timeout_seconds=node_set.ready_timeout_seconds,
             max_unready=node_set.max_unready.written(),
             wait_until_ready=node_set.wait_until_ready,
@@ -158,11 +158,6 @@ def _identity(scope: Scope, node_set: NodeSetSpec) -> str:
         "selector": scope.selector("worker", node_set.name),
     }
     return json.dumps(fixed, sort_keys=True)
-
-
-def _template_text(spec: StatefulSetSpec) -> str:
-    """Return the pod template of a StatefulSet as JSON, as Pulumi registered it after all transforms."""
-    return json.dumps(_plain(spec.template), sort_keys=True)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of outputs

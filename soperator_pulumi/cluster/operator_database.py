@@ -17,7 +17,6 @@ from soperator_pulumi.cluster.storage import kept_data
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.mariadb_settings import my_cnf
 from soperator_pulumi.spec.accounting_database import OperatorDatabaseSpec
-from soperator_pulumi.spec.types.quantity import PodResources
 
 OPERATOR_PODS = {"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": layout.OPERATOR_DATABASE_HOST}
 """Labels of the pods that the operator makes for the MariaDB."""
@@ -67,19 +66,15 @@ def _mariadb(database: OperatorDatabaseSpec) -> dict[str, Any]:
     storage: dict[str, Any] = {"size": f"{database.size_gib}Gi"}
     if database.storage_class is not None:
         storage["storageClassName"] = database.storage_class
+    described = database.pod_resources.model_dump(exclude_none=True)
     return {
         "rootPasswordSecretKeyRef": {"name": "database-root", "key": "password", "generate": True},
         "replicas": database.replicas,
         **({"galera": {"enabled": True}} if database.replicas > 1 else {}),
         "storage": storage,
-        "resources": _resources(database.pod_resources),
+        "resources": {kind: amounts for kind, amounts in described.items() if amounts},
         "myCnf": my_cnf(database.pod_resources.limits.memory),
     }
-
-
-def _resources(resources: PodResources) -> dict[str, Any]:
-    described = resources.model_dump(exclude_none=True)
-    return {kind: amounts for kind, amounts in described.items() if amounts}
 
 
 def _resource(

@@ -168,20 +168,15 @@ def pod_spec(
         ),
         image_pull_secrets=[LocalObjectReferenceArgs(name=name) for name in spec.images.pull_secrets] or None,
         node_selector=scheduling.node_selector or None,
-        tolerations=_tolerations(scheduling, taints) or None,
+        tolerations=[
+            *(TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations),
+            *(TolerationArgs(key=key, operator="Exists") for key in taints),
+        ]
+        or None,
         runtime_class_name=runtime_class,
-        affinity=_affinity(scheduling) or affinity,
+        # Pulumi accepts the mapping of a manifest in place of its classes.
+        affinity=cast("AffinityArgs | None", scheduling.affinity) or affinity,
         priority_class_name=scheduling.priority_class,
         topology_spread_constraints=[*spread] or None,
         host_aliases=[*host_aliases] or None,
     )
-
-
-def _tolerations(scheduling: Scheduled, taints: Sequence[str]) -> list[TolerationArgs]:
-    given = [TolerationArgs(**taint.model_dump(exclude_none=True)) for taint in scheduling.tolerations]
-    return [*given, *(TolerationArgs(key=key, operator="Exists") for key in taints)]
-
-
-def _affinity(scheduling: Scheduled) -> AffinityArgs | None:
-    """Return the spec's affinity as the mapping of a manifest, which Pulumi accepts in place of its classes."""
-    return cast("AffinityArgs | None", scheduling.affinity)

@@ -42,15 +42,19 @@ def dashboard_json(dashboard: Dashboard) -> dict[str, Any]:
         "refresh": "1m",
         "time": {"from": "now-6h", "to": "now"},
         "timezone": "browser",
-        "links": [_link_to_the_others()],
+        "links": [
+            {
+                "type": "dashboards",
+                "title": "Slurm",
+                "tags": ["slurm"],
+                "asDropdown": True,
+                "includeVars": True,
+                "keepTime": True,
+            }
+        ],
         "templating": {"list": [*_choices(dashboard)]},
         "panels": [*_placed(dashboard.rows)],
     }
-
-
-def _link_to_the_others() -> dict[str, Any]:
-    link = {"type": "dashboards", "title": "Slurm", "tags": ["slurm"], "asDropdown": True}
-    return {**link, "includeVars": True, "keepTime": True}
 
 
 def _choices(dashboard: Dashboard) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,7 @@ _PROVIDER = "Credentials for a program's clusters. They replace older ones in a 
 def schema() -> Json:
     """Return the schema, as Pulumi reads it."""
     config = _access()
+    named = {type_.name: type_ for component in COMPONENTS for type_ in _named_types_in(component.inputs)}
     return {
         "name": PACKAGE,
         "displayName": "Soperator",
@@ -59,7 +60,7 @@ def schema() -> Json:
         },
         "config": {"variables": config},
         "provider": {"description": _PROVIDER, "inputProperties": config},
-        "types": {_token(type_): _named_type(type_) for type_ in _named_types()},
+        "types": {_token(named[name]): _named_type(named[name]) for name in sorted(named)},
         "resources": {
             **{component.token: _component(component) for component in COMPONENTS},
             **{kind.token: _part(kind) for kind in KINDS},
@@ -166,12 +167,6 @@ def _alternative(type_: PropertyType, *, plain: bool) -> Json:
 def _token(type_: ObjectType | Words) -> str:
     """Return the name of a type. Languages append `Args` themselves."""
     return f"{PACKAGE}:index:{type_.name.removesuffix('Args')}"
-
-
-def _named_types() -> list[ObjectType | Words]:
-    """Return the named types in all components, by name and without duplicates."""
-    found = {type_.name: type_ for component in COMPONENTS for type_ in _named_types_in(component.inputs)}
-    return [found[name] for name in sorted(found)]
 
 
 def _named_types_in(type_: PropertyType) -> Iterator[ObjectType | Words]:

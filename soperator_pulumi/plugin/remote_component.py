@@ -14,7 +14,6 @@ from soperator_pulumi.lifecycle.connection import AccessArgs
 from soperator_pulumi.lifecycle.resource import PACKAGE, SERVED_BY, ServedBy
 from soperator_pulumi.plugin.cluster_types import CLUSTER
 from soperator_pulumi.plugin.platform_types import PLATFORM
-from soperator_pulumi.plugin.property_types import ComponentType
 from soperator_pulumi.plugin.spelling import from_other_language, in_other_languages, names_in
 
 _TYPES = {component_type.token: component_type for component_type in (CLUSTER, PLATFORM)}
@@ -67,15 +66,10 @@ class RemoteComponents(ComponentProvider):
         given: dict[str, Any] = from_other_language(inputs, type_.inputs)
         args = given if given.keys() & AccessArgs.__annotations__.keys() else {**self.access, **given}
         try:
-            component = _class_of(type_)(name, args, _with_own_provider(options, caller.provider))
+            component = getattr(soperator_pulumi, type_.name)(name, args, _with_own_provider(options, caller.provider))
         except SpecError as error:
             raise pulumi.RunError(_words(error)) from None
         return ConstructResult(component.urn, component.outputs)
-
-
-def _class_of(type_: ComponentType) -> Any:  # noqa: ANN401 - classes of different arguments
-    """Return the class of a component. Its module loads all Kubernetes resources."""
-    return getattr(soperator_pulumi, type_.name)
 
 
 def _with_own_provider(options: pulumi.ResourceOptions | None, reference: str) -> pulumi.ResourceOptions:

@@ -44,7 +44,8 @@ class Sacctmgr:
     def associations(self) -> tuple[Association, ...]:
         """Return the associations of the cluster."""
         rows = self._rows("show", "associations", f"cluster={self.cluster}", "format=account,user")
-        defaults = dict(self._default_accounts())
+        wanted = ("show", "user", "withassoc", "where", f"cluster={self.cluster}", "format=user,defaultaccount")
+        defaults = {row[0]: row[1] for row in self._rows(*wanted)}
         return tuple(Association(account, user, defaults.get(user) == account) for account, user in rows)
 
     def add_cluster(self) -> None:
@@ -66,10 +67,6 @@ class Sacctmgr:
         for some in _portions(names):
             where = ("where", f"name={some}", f"cluster={self.cluster}")
             self._change("modify", "user", *where, "set", f"defaultaccount={account}")
-
-    def _default_accounts(self) -> Iterator[tuple[str, str]]:
-        wanted = ("show", "user", "withassoc", "where", f"cluster={self.cluster}", "format=user,defaultaccount")
-        yield from ((row[0], row[1]) for row in self._rows(*wanted))
 
     def _rows(self, *arguments: str) -> list[list[str]]:
         answer = self.transport.run(["sacctmgr", "--noheader", "--parsable2", *arguments], timeout_seconds=_SECONDS)

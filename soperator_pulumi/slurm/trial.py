@@ -74,10 +74,6 @@ def trial_start(transport: Transport, files: Mapping[str, str], folder: PurePosi
         timeout_seconds=TRIAL_SECONDS,
     )
     if answer.returncode != 0:
-        raise SlurmError(_reasons(answer.message) or f"slurmctld did not start in {TRIAL_SECONDS} s.")
-
-
-def _reasons(log: str) -> str:
-    """Return the log lines with the cause of a failed start: the last error before the fatal one, and the fatal one."""
-    shown = [line for line in log.splitlines() if "error:" in line or "fatal:" in line]
-    return "\n".join(shown[-2:]) or log
+        # The cause is in the last error before the fatal one, and in the fatal one.
+        causes = [line for line in answer.message.splitlines() if "error:" in line or "fatal:" in line][-2:]
+        raise SlurmError("\n".join(causes) or answer.message or f"slurmctld did not start in {TRIAL_SECONDS} s.")

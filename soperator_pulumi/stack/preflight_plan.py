@@ -40,7 +40,8 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     bodies += [{"apiVersion": "v1", **secret.body} for secret in rendered.secrets]
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
-    devices = (*_gpus_to_come(deployment), *_adapters_to_come(bodies))
+    # A GPU Operator that exists has already listed its resources on the machines.
+    devices = (*(_GPUS if _gpu_operators(deployment) else ()), *_adapters_to_come(bodies))
     every = [
         _planned(resource.inputs, bodies) for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")
     ]
@@ -56,11 +57,6 @@ def _gpu_operators(deployment: Deployment) -> list[Recorded]:
     """Return the releases of GPU Operators that the program installs, without existing ones."""
     parts = {resource.name for resource in deployment.resources(":GpuOperator")}
     return [resource for resource in deployment.resources(":Release") if resource.parent in parts]
-
-
-def _gpus_to_come(deployment: Deployment) -> tuple[str, ...]:
-    """Return the resources of a GPU Operator that the program installs: one that exists has listed its own."""
-    return _GPUS if _gpu_operators(deployment) else ()
 
 
 def _critical_namespaces(deployment: Deployment, bodies: Sequence[Json]) -> Iterator[str]:

@@ -53,7 +53,8 @@ def run(complete: Complete | None = None) -> None:
     platform = _create_platform(specs.platform, access)
     on_platform: Any = access if platform is None else {**access, "platform": platform}
     clusters = {name: SlurmCluster(name, spec, **on_platform) for name, spec in specs.clusters.items()}
-    exports = {name: {**_exports(cluster), **_local_exports(values)} for name, cluster in clusters.items()}
+    local = {"login_user": values[LOCAL]["user"]} if LOCAL in values else {}
+    exports = {name: {**_exports(cluster), **local} for name, cluster in clusters.items()}
     for key, value in ({"clusters": exports} if SEVERAL in values else next(iter(exports.values()), {})).items():
         pulumi.export(key, value)
 
@@ -141,10 +142,6 @@ def _completed(description: object, settings: object, complete: Complete | None)
     if complete and isinstance(description, Mapping) and isinstance(settings, Mapping) and "user" in settings:
         return complete(description, settings)
     return description
-
-
-def _local_exports(values: Mapping[str, Any]) -> dict[str, str]:
-    return {"login_user": values[LOCAL]["user"]} if LOCAL in values else {}
 
 
 def _exports(cluster: SlurmCluster) -> dict[str, Any]:

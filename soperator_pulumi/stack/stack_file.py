@@ -51,7 +51,8 @@ def read_stack_file(file: Path, outputs: Mapping[str, Mapping[str, str]], access
     if "environment" in content:
         text = "comes from Pulumi ESC, which is not read here. Put the values into the file's `config`."
         raise SpecError(str(file), [Problem("environment", text)])
-    path = _project_file(file)
+    # The project is the nearest one in the file's folder or above it.
+    path = next((folder / PROJECT for folder in file.resolve().parents if (folder / PROJECT).exists()), None)
     project = {} if path is None else read_mapping(path)
     name = str(project.get("name", _UNNAMED))
     values = with_defaults(project, config, name)
@@ -114,11 +115,6 @@ def is_encrypted(value: object) -> bool:
 def _declared(value: object) -> object:
     """Return the value of a key in the project's file, which is plain or in a declaration."""
     return value.get("value", value.get("default")) if isinstance(value, Mapping) else value
-
-
-def _project_file(file: Path) -> Path | None:
-    """Return the project of a stack's file: the nearest one in its folder or above it."""
-    return next((folder / PROJECT for folder in file.resolve().parents if (folder / PROJECT).exists()), None)
 
 
 def _from_folder(kubeconfig: object, folder: Path) -> object:

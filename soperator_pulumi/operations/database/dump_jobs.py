@@ -93,17 +93,13 @@ class Dumps:
         job = self._manifest(f"{layout.DUMP_COMPONENT}-{what}-{secrets.token_hex(4)}", command)
         name = job["metadata"]["name"]
         self.kube.create(job_path(self.namespace), job)
-        following = JobFollower(
-            self.kube, self.namespace, name, layout.DUMP_CONTAINER, "dumps", self._shown(what), self.clock
-        )
+        # A list is not progress, as its caller prints it.
+        report = (lambda _text: None) if what == "list" else self.report
+        following = JobFollower(self.kube, self.namespace, name, layout.DUMP_CONTAINER, "dumps", report, self.clock)
         outcome = following.end()
         if outcome.failure:
             raise DatabaseError(f"{what}: {outcome.failure}")
         return outcome.log
-
-    def _shown(self, what: str) -> Report:
-        """Return the report function for a Job's progress. A list is not progress, as its caller prints it."""
-        return (lambda _text: None) if what == "list" else self.report
 
     def _await_former(self) -> None:
         """Wait for the Job of another run, which may have been killed: only one Job works on the dumps at a time.

@@ -131,7 +131,11 @@ class Recreation:
     @cached_property
     def _lost(self) -> frozenset[str]:
         """Nodes on which no job can start, so that recreating them loses nothing."""
-        return frozenset(name for name in self.status.names if name not in self._leaving and self._is_lost(name))
+        return frozenset(
+            name
+            for name in self.status.names
+            if name not in self._leaving and (name in self._markers or not self.runs_slurmd(name))
+        )
 
     @cached_property
     def _unready(self) -> frozenset[str]:
@@ -161,9 +165,6 @@ class Recreation:
 
     def _rank(self, name: str) -> tuple[bool, float]:
         return name not in self._costless, self._ends.get(name, 0.0)
-
-    def _is_lost(self, name: str) -> bool:
-        return name in self._markers or not self.runs_slurmd(name)
 
 
 def next_nodes(

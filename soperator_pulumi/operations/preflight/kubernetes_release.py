@@ -25,12 +25,13 @@ def release_findings(kube: Kube, objects: Sequence[Json] = ()) -> Iterator[Diagn
     """Yield findings about the server's release, by the features that the objects use."""
     answer = kube.get("/version") or {}
     shown = str(answer.get("gitVersion", "of an unknown version"))
-    minor = _minor(str(answer.get("minor", "")))
-    if minor is None:
+    number = re.match(r"\d+", str(answer.get("minor", "")))
+    if number is None:
         text = f"the API server is {shown}: the release cannot be judged"
         yield warned(CHECK, "Kubernetes", text, f"Kubernetes 1.{OLDEST_MINOR} or newer", "Look it up by hand.")
         return
     used = [(since, feature) for since, feature, uses in _FEATURES if any(_any(object_, uses) for object_ in objects)]
+    minor = int(number[0])
     missing = [feature for since, feature in used if since > minor]
     if missing or minor < OLDEST_MINOR:
         newest = max(OLDEST_MINOR, *(since for since, _ in used), 0)
@@ -59,11 +60,6 @@ def kubelet_findings(machines: Sequence[Json]) -> Iterator[Diagnosis]:
                 f"v1.{OLDEST_MINOR} or newer, for native sidecars",
                 "Upgrade the machine, or keep Slurm's pods from it by node_selector.",
             )
-
-
-def _minor(text: str) -> int | None:
-    match = re.match(r"\d+", text)
-    return int(match[0]) if match else None
 
 
 def _any(value: object, uses: Callable[[str, Any], bool]) -> bool:

@@ -74,7 +74,7 @@ def _fit(
     if not chosen:
         return _not_chosen(pods, machines)
     if not up:
-        names = _names(chosen)
+        names = _list({machine["metadata"]["name"] for machine in chosen})
         text = f"none of the {len(chosen)} machines of its labels takes pods: {names} not ready, or cordoned"
         return refused(CHECK, pods.place, text, "a machine that is ready", "Uncordon or repair one.")
     taints = {_taint(entry) for machine in up for entry in repelling(pods.spec, machine)}
@@ -242,10 +242,6 @@ def _is_ready(machine: Json) -> bool:
 def _taint(taint: Json) -> str:
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
-
-
-def _names(machines: Sequence[Json]) -> str:
-    return _list({machine["metadata"]["name"] for machine in machines})
 
 
 def _list(names: set[str]) -> str:

@@ -192,14 +192,12 @@ class _Page:
         for elsewhere in self.plan.protecting:
             both = [named(job) for reference, job in jobs.items() if reference in elsewhere.jobs]
             if both and leaving.policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
+                policy = elsewhere.policy
+                acts = f"{policy.on_timeout} after {span(policy.timeout.total_seconds())}"
                 yield (
                     f"Also on nodes of {elsewhere.node_set}, whose drain protects them as well "
-                    f"({_in_short(elsewhere.policy)}): {listed(both, _JOBS_IN_A_LINE)}."
+                    f"({acts if policy.wait else 'it does not wait'}): {listed(both, _JOBS_IN_A_LINE)}."
                 )
-
-
-def _in_short(policy: DrainSpec) -> str:
-    return f"{policy.on_timeout} after {span(policy.timeout.total_seconds())}" if policy.wait else "it does not wait"
 
 
 def _afterwards(policy: DrainSpec) -> str:

@@ -48,7 +48,7 @@ def problem_text(error: ErrorDetails, keys: Sequence[str] = (), *, show_given: b
         return "missing. It has no default: give a value."
     if kind == "extra_forbidden":
         return _unknown_key(str(error["loc"][-1]), keys)
-    if _is_output(given):
+    if type(given).__name__ == "Output":  # by its name, as this module must not import Pulumi
         return "got an Output, needs a plain value, because it decides which resources exist. Give the value itself."
     return f"got {shown(given, error['loc']) if show_given else _HIDDEN}, {_allowed(error)}"
 
@@ -79,11 +79,6 @@ def _shown_text(text: str) -> str:
     if len(text) <= _MAX_SHOWN and text.isprintable() and not has_credentials:
         return f'"{text}"'
     return f"a text of {len(text)} characters"
-
-
-def _is_output(value: object) -> bool:
-    """Return True for a pulumi.Output, recognized by its type's name: this module must not import Pulumi."""
-    return type(value).__name__ == "Output"
 
 
 def meant_key(key: str, keys: Sequence[str]) -> str | None:
