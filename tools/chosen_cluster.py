@@ -50,7 +50,8 @@ def choose() -> ChosenCluster:
     kubeconfig = Path(chosen) if chosen else Path.home() / ".kube" / "config"
     name = context or _current_context(kubeconfig)
     _require_context(kubeconfig, name)
-    return ChosenCluster(kubeconfig, context, None, paths.state_dir() / "engine" / _file_name(name))
+    folder = "context-" + re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return ChosenCluster(kubeconfig, context, None, paths.state_dir() / "engine" / folder)
 
 
 def _current_context(kubeconfig: Path) -> str:
@@ -84,7 +85,3 @@ def _read(kubeconfig: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"The kubeconfig {kubeconfig} holds no cluster. {advice}")
     return content
-
-
-def _file_name(context: str) -> str:
-    return "context-" + re.sub(r"[^A-Za-z0-9._-]", "_", context)

@@ -32,7 +32,8 @@ def facts_of_files(files: Iterable[str], *, root: Path, folder: Path) -> dict[st
     """
     file = folder / "facts.json"
     texts = {name: text for name in files if (text := _python(root / name)) is not None}
-    keys = {name: _key(name, text) for name, text in texts.items()}
+    tagged = {name: f"{_version()}{_has_parts(name)}{text}" for name, text in texts.items()}
+    keys = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in tagged.items()}
     known = _load(file)
     if new := [name for name in texts if keys[name] not in known]:
         with step(f"Reading {len(new)} Python files") if len(new) >= _MANY else nullcontext():
@@ -51,10 +52,6 @@ def _python(file: Path) -> str | None:
     content = file.read_bytes()
     is_script = content.startswith(b"#!") and b"python" in content.splitlines()[0]
     return content.decode() if file.suffix == ".py" or is_script else None
-
-
-def _key(name: str, text: str) -> str:
-    return hashlib.sha256(f"{_version()}{_has_parts(name)}{text}".encode()).hexdigest()
 
 
 @cache

@@ -38,7 +38,8 @@ class NamedFiles:
                 yield inside.replace(_UNKNOWN, "*")
             elif is_of_tests(file):
                 rest = inside.removeprefix(_UNKNOWN).replace(_UNKNOWN, "*")
-                yield from (name.rstrip("/") + rest for name in self._strings(file))
+                strings = {text for part in self._facts[file].parts.values() for text in part.strings}
+                yield from (name.rstrip("/") + rest for name in strings)
 
     def _values(self, tokens: Tokens, file: str, depth: int = _DEPTH) -> Iterator[str]:
         """Yield the texts that a path may have, as a name in it may have several values."""
@@ -70,6 +71,3 @@ class NamedFiles:
         found = self._tree.find_module(full, file)
         if found and found[1] in self._facts and found[2]:
             yield from self._texts(f"@{found[2]}", found[1], depth)
-
-    def _strings(self, file: str) -> set[str]:
-        return {text for part in self._facts[file].parts.values() for text in part.strings}

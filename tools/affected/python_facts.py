@@ -63,7 +63,7 @@ def facts_of(text: str, *, by_definition: bool = False) -> PythonFacts:
     annotations = Part()
     for statement in tree.body:
         name = statement.name if by_definition and isinstance(statement, ast.FunctionDef | ast.ClassDef) else ""
-        if isinstance(statement, ast.FunctionDef) and name and (_is_hook(statement) or _is_autouse(statement)):
+        if isinstance(statement, ast.FunctionDef) and name and (name.startswith("pytest_") or _is_autouse(statement)):
             facts.always.append(name)
         part = facts.parts.setdefault(name, Part())
         _Reader(facts, part, annotations if by_definition else part).visit(statement)
@@ -93,10 +93,6 @@ def _assigned(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, Tokens]]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and (path := path_of(node.value)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from ((target.id, path) for target in targets if isinstance(target, ast.Name))
-
-
-def _is_hook(node: ast.FunctionDef) -> bool:
-    return node.name.startswith("pytest_")
 
 
 def _is_autouse(node: ast.FunctionDef) -> bool:

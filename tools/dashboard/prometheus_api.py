@@ -105,7 +105,9 @@ def at_address(address: str) -> PrometheusApi:
                 body = error.read().decode(errors="replace")
             if body.startswith("{"):  # a query that it refuses
                 return body
-            raise UserError(f"Prometheus at {address} answers with status {error.code}.{_hint(error.code)}") from error
+            needs_token = error.code in {401, 403}
+            cure = f"Set {TOKEN_VARIABLE} to a token that it takes." if needs_token else "Correct PROMETHEUS."
+            raise UserError(f"Prometheus at {address} answers with status {error.code}. {cure}") from error
         except (OSError, HTTPException) as error:
             why = str(error).strip() or type(error).__name__
             raise UserError(f"Prometheus at {address} does not answer: {why}. Correct PROMETHEUS.") from error
@@ -118,10 +120,6 @@ def _is_http(address: str) -> bool:
         return urlsplit(address).scheme in {"http", "https"}
     except ValueError:  # brackets without an address of IPv6
         return False
-
-
-def _hint(status: int) -> str:
-    return f" Set {TOKEN_VARIABLE} to a token that it takes." if status in {401, 403} else " Correct PROMETHEUS."
 
 
 def _numbers(points: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:

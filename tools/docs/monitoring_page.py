@@ -30,10 +30,12 @@ def text() -> str:
 
 
 def _tables() -> Mapping[str, str]:
+    # A module that only the exporter's image has.
+    metrics = cast("Mapping[str, MetricOfTable]", runpy.run_path(str(_METRIC_TABLE))["METRICS"])
     return {
         "metrics": _table(
             ("metric", "labels", "is"),
-            ((f"`{name}`", ", ".join(f"`{label}`" for label in of.labels), of.help) for name, of in _metrics().items()),
+            ((f"`{name}`", ", ".join(f"`{label}`" for label in of.labels), of.help) for name, of in metrics.items()),
         ),
         "alerts": _table(
             ("alert", "severity", "after", "means"),
@@ -60,11 +62,6 @@ def _tables() -> Mapping[str, str]:
             ((name, ", ".join(f"`{metric}`" for metric in metrics)) for name, metrics in OTHER_EXPORTERS.items()),
         ),
     }
-
-
-def _metrics() -> Mapping[str, MetricOfTable]:
-    """Return the exporter's table of metrics, from a module that only its image has."""
-    return cast("Mapping[str, MetricOfTable]", runpy.run_path(str(_METRIC_TABLE))["METRICS"])
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -137,15 +137,12 @@ def _dictionary(base: type[BaseModel], models: list[type[BaseModel]]) -> str:
         key = _key(written[name])
         lines.append(f"{_INDENT}{name}: {key if not total or name in required else f'NotRequired[{key}]'}")
         meaning = one_line(meanings[name])
-        more = [text for text in _values(field.annotation) if not _has_all(meaning, text)]
+        # A description may explain the values itself.
+        values = [*_values(field.annotation)]
+        more = [text for text in values if not all(word in meaning for word in re.findall("`.*?`", text))]
         more += [] if "Default: " in meaning else _default(field)
         lines += _docstring(" ".join([meaning, *more]))
     return "\n".join(lines) + "\n"
-
-
-def _has_all(meaning: str, values: str) -> bool:
-    """Return True if a description explains the values itself."""
-    return all(word in meaning for word in re.findall("`.*?`", values))
 
 
 def _about(model: type[BaseModel]) -> str:

@@ -24,8 +24,8 @@ def remove_tree(tree: Tree) -> None:
             _empty_and_remove(trees, tree.name)
         with files.opened(tree.meta, files.FOLDER) as meta:
             for name in resolve_beneath.names(meta):
-                if name != tree.removing.name:
-                    _remove(meta, name)
+                if name != tree.removing.name and not _remove_unless_full(meta, name):
+                    _empty_and_remove(meta, name)
         tree.removing.unlink()
         tree.meta.rmdir()
     except OSError as error:
@@ -75,8 +75,3 @@ def _remove_unless_full(folder: int, name: str) -> bool:
         return False
     os.unlink(name, dir_fd=folder)
     return True
-
-
-def _remove(folder: int, name: str) -> None:
-    if not _remove_unless_full(folder, name):
-        _empty_and_remove(folder, name)

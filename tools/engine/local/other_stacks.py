@@ -1,7 +1,5 @@
 """Outputs of other stacks in the same state folder, for `pulumi.StackReference`."""
 
-from pathlib import Path
-
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from tools.console import UserError
@@ -27,7 +25,8 @@ def read(target: Target, project_name: str, name: str) -> Properties:
     *_, project, stack = [project_name, *name.split("/")]
     file = state_file(target, project, stack)
     if not file.exists():
-        known = ", ".join(sorted(_name(path) for path in (target.state / "local").glob("*/*.json"))) or "none"
+        files = (target.state / "local").glob("*/*.json")
+        known = ", ".join(sorted(f"organization/{path.parent.name}/{path.stem}" for path in files)) or "none"
         raise UserError(f"the local engine has deployed no stack {name!r}. It has: {known}. Deploy that stack first.")
     state = State.load(file, encryption.passphrase(target.state))
     outputs = next((resource.outputs for resource in state.resources if resource.type == STACK_TYPE), {})
@@ -37,7 +36,3 @@ def read(target: Target, project_name: str, name: str) -> Properties:
         "outputs": PropertyValue(outputs),
         "secretOutputNames": PropertyValue(secret),
     }
-
-
-def _name(file: Path) -> str:
-    return f"organization/{file.parent.name}/{file.stem}"

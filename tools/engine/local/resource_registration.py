@@ -82,7 +82,9 @@ def read_registration(request: resource_pb2.RegisterResourceRequest) -> Resource
         UserError: The request uses an unsupported feature.
     """
     asked = {descriptor.name for descriptor, _ in request.ListFields()}
-    names = [name for key, name in _UNSUPPORTED.items() if key in asked and not _is_empty_hooks(key, request)]
+    if not request.hooks.ListFields():
+        asked.discard("hooks")
+    names = [name for key, name in _UNSUPPORTED.items() if key in asked]
     if names:
         raise UserError(unsupported(f"{', '.join(names)} on {request.type} {request.name!r}: not supported"))
     timeouts = request.customTimeouts
@@ -122,10 +124,6 @@ def read_alias(alias: alias_pb2.Alias) -> Alias:
         parent=spec.parentUrn,
         no_parent=spec.noParent,
     )
-
-
-def _is_empty_hooks(key: str, request: resource_pb2.RegisterResourceRequest) -> bool:
-    return key == "hooks" and not request.hooks.ListFields()
 
 
 def _inputs(request: resource_pb2.RegisterResourceRequest) -> Properties:

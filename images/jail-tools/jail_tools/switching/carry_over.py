@@ -159,7 +159,8 @@ def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> t
         else:
             carried[key] = change.now
     if carried and file is None:
-        reasons.append(f"the new tree has no dpkg: {_names(carried)} can't be carried over")
+        names = ", ".join(sorted(package.name for package in carried.values()))
+        reasons.append(f"the new tree has no dpkg: {names} can't be carried over")
     merged = {**known, **carried}
     for package in carried.values():
         unmet = dpkg.unmet(package, dpkg.installed(merged).values())
@@ -221,7 +222,3 @@ def _is_directory(status: os.stat_result) -> bool:
 def _status(root: int) -> dict[str, Package]:
     file = resolve_beneath.read(root, dpkg.STATUS)
     return dpkg.parse(file.content) if file else {}
-
-
-def _names(found: Mapping[str, Package]) -> str:
-    return ", ".join(sorted(package.name for package in found.values()))

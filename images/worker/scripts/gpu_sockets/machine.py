@@ -4,7 +4,7 @@ Containers see the machine's whole sysfs, even if they may use only some of its 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 Cpus = frozenset[int]
@@ -28,8 +28,10 @@ def cores_in_order(sys: Path) -> list[Cpus]:
     cores = {_first_of(cpu / "topology", "core_cpus_list", "thread_siblings_list") for cpu in folders}
     if not cores or Cpus() in cores:
         raise NotKnownError("the machine does not list its cores in /sys.")
-    parts = sorted({part for folder in folders for part in _parts(folder)} | {*_numa_nodes(sys)}, key=_larger_first)
-    return sorted(cores, key=lambda core: (*(min(part) for part in parts if core <= part), min(core)))
+    parts = {part for folder in folders for part in _parts(folder)}
+    parts |= {_first_of(node, "cpulist") for node in (sys / "devices/system/node").glob("node[0-9]*")}
+    by_size = sorted(parts, key=lambda part: (-len(part), sorted(part)))
+    return sorted(cores, key=lambda core: (*(min(part) for part in by_size if core <= part), min(core)))
 
 
 def near_cpus(sys: Path, proc: Path, device: str) -> Cpus:
@@ -77,15 +79,6 @@ def _parts(cpu: Path) -> Iterator[Cpus]:
     for cache in (cpu / "cache").glob("index*"):
         if _text(cache / "level") == "3":
             yield _first_of(cache, "shared_cpu_list")
-
-
-def _numa_nodes(sys: Path) -> Iterator[Cpus]:
-    for node in (sys / "devices/system/node").glob("node[0-9]*"):
-        yield _first_of(node, "cpulist")
-
-
-def _larger_first(part: Cpus) -> tuple[int, Sequence[int]]:
-    return -len(part), sorted(part)
 
 
 def _first_of(folder: Path, *names: str) -> Cpus:

@@ -91,11 +91,12 @@ class Helm:
 
     async def _run(self, *arguments: str, stdin: str = "", debug: Line | None = None) -> str:
         program = await asyncio.to_thread(helm_binary.built)
+        every = {**os.environ, **self._environment}
         process = await asyncio.create_subprocess_exec(
             # Helm ends with us, even if we are killed, and records that the release has failed.
             *("setpriv", "--pdeathsig", "TERM", "--", str(program), *arguments, *(["--debug"] if debug else [])),
             stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LINE_LIMIT_BYTES, start_new_session=True,
-            cwd=self.folder, env=self._variables(),
+            cwd=self.folder, env={key: value for key, value in every.items() if not key.startswith(_OTHER_CLUSTER)},
         )  # fmt: skip
         try:
             _, printed, errors = await asyncio.gather(_write(process, stdin), _text(process), _errors(process, debug))
@@ -115,10 +116,6 @@ class Helm:
             return
         with _private_file(found.content) as file:
             yield [f"--kubeconfig={file}", context]
-
-    def _variables(self) -> dict[str, str]:
-        every = {**os.environ, **self._environment}
-        return {key: value for key, value in every.items() if not key.startswith(_OTHER_CLUSTER)}
 
 
 @contextmanager
