@@ -129,11 +129,8 @@ def _records_a_start(body: Mapping[str, Any]) -> bool:
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
     """Yield resources after their dependencies, and by name if Pulumi would create them at the same time."""
-    known = {(resource.type, resource.name): resource for resource in resources}
-    waits = {
-        key: {other for other in map(_key, resource.request.dependencies) if other in known}
-        for key, resource in known.items()
-    }
+    known = {resource.identity: resource for resource in resources}
+    waits = {identity: {*resource.dependencies} & known.keys() for identity, resource in known.items()}
     ready = [(name, type_) for (type_, name), others in waits.items() if not others]
     heapq.heapify(ready)
     while ready:
@@ -144,12 +141,6 @@ def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
                 others.remove((type_, name))
                 if not others:
                     heapq.heappush(ready, (key[1], key[0]))
-
-
-def _key(urn: str) -> tuple[str, str]:
-    """Return the type and name in a URN."""
-    *_, types, name = urn.split("::", 3)
-    return types.rpartition("$")[2], name
 
 
 def _check_names(bodies: Sequence[Mapping[str, Any]]) -> None:

@@ -65,6 +65,17 @@ class Recorded:
     request: resource_pb2.RegisterResourceRequest
     """The registration as sent, with its options."""
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Type token and logical name, which no other resource of the program has."""
+        return self.type, self.name
+
+    @property
+    def dependencies(self) -> list[tuple[str, str]]:
+        """Identities of the resources that Pulumi creates before this one, without those that they depend on."""
+        parts = [urn.split("::", 3)[2:] for urn in self.request.dependencies]
+        return [(types.rpartition("$")[2], name) for types, name in parts]
+
 
 @dataclass(frozen=True)
 class Deployment:
@@ -98,17 +109,14 @@ class Deployment:
 
     def waits_for(self, resource: Recorded) -> tuple[Recorded, ...]:
         """Return the resources created before `resource` and deleted after it, directly or through others."""
-        known = {(resource.type, resource.name): resource for resource in self.recorded}
-        found: dict[tuple[str, str], Recorded] = {}
+        known = {resource.identity: resource for resource in self.recorded}
+        found: set[tuple[str, str]] = set()
         looked_at = [resource]
         while looked_at:
-            for urn in looked_at.pop().request.dependencies:
-                *_, types, name = urn.split("::", 3)
-                key = (types.rpartition("$")[2], name)
-                if key in known and key not in found:
-                    found[key] = known[key]
-                    looked_at.append(known[key])
-        return tuple(resource for resource in self.recorded if (resource.type, resource.name) in found)
+            new = {*looked_at.pop().dependencies} & known.keys() - found
+            found |= new
+            looked_at += [known[identity] for identity in new]
+        return tuple(resource for resource in self.recorded if resource.identity in found)
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -137,7 +145,7 @@ def deploy(
         program: Creates resources. Its return value is ignored.
         project: Name of the project, as the program sees it.
         stack_name: Name of the stack, as the program sees it.
-        outputs: Outputs of providers besides the inputs. Default: generated keys.
+        outputs: Outputs that providers add to the inputs. Default: generated keys.
         preview: Run as in a preview.
         config: The stack's configuration, keys with their namespace.
         stacks: Outputs of other stacks, by the names with which the program refers to these: `org/project/stack`. A
@@ -228,7 +236,7 @@ class _Monitor(mocks.MockMonitor):
 
     def place(self, resource: Recorded) -> int:
         """Return the position of a resource in the order of creation; the last one for another program's child."""
-        return self._places.get((resource.type, resource.name), len(self._places))
+        return self._places.get(resource.identity, len(self._places))
 
     def RegisterResource(  # noqa: N802 the protocol's name
         self, request: resource_pb2.RegisterResourceRequest
