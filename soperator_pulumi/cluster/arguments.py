@@ -69,7 +69,9 @@ def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple
     if isinstance(args, ClusterSpec):
         # The offers of a platform are defaults of a description. A checked spec has them; the platform orders it.
         besides = sorted(given.keys() - {"name", *(["platform"] if platform_of(args, kwargs) else [])})
-        elsewhere += [Problem(key, "given in addition to a ClusterSpec. Put it there.") for key in besides]
+        elsewhere += [
+            Problem(key, "given in addition to a ClusterSpec. Set it in the ClusterSpec instead.") for key in besides
+        ]
         if elsewhere:
             raise refusal(component, *elsewhere)
         return args, access

@@ -176,7 +176,7 @@ def _mounts(parts: Parts, node_set: NodeSetSpec) -> list[Mount]:
 
 
 def _gpu_jobs(hooks: HooksSpec | None, node_set: NodeSetSpec) -> list[Mount]:
-    """Return the mount of the directory that dcgm-exporter reads. The first pod of both that starts makes it."""
+    """Return the mount of the directory that dcgm-exporter reads. Whichever pod starts first creates it."""
     if hooks is None or hooks.job_mapping is None or not has_whole_gpus(node_set):
         return []
     return [mounts.machine_directory("gpu-jobs", hooks.job_mapping, layout.GPU_JOBS, kind="DirectoryOrCreate")]

@@ -34,7 +34,7 @@ def network(cidr: object) -> Network | None:
 
 
 def without(whole: Any, holes: Iterable[Network]) -> list[Network]:  # noqa: ANN401 a range of either version
-    """Return a range without its holes."""
+    """Return the ranges that are left of a range without the holes, in the order of their addresses."""
     left: list[Network] = []
     start = whole[0]
     for hole in _united([hole for hole in holes if hole.overlaps(whole)]):  # in the order of their addresses

@@ -10,6 +10,6 @@ def dry_run(stack: StackFile) -> Deployment:
 
     Raises:
         SoperatorError: The program refuses the configuration.
-        RunError: It does so in Pulumi's way.
+        RunError: The program refuses it with Pulumi's own error.
     """
     return deploy(program.run, config=stack.texts(), project=stack.project, stack_name=stack.stack)

@@ -33,7 +33,7 @@ def _row(system: StorageSystem, facts: StorageFacts) -> list[str]:
 
 
 def _parameters(facts: StorageFacts) -> Iterator[str]:
-    """Yield the parameters that the user gives, then those of the package."""
+    """Yield the parameters that a user sets, then those that the package sets."""
     yield from (f"**`{name}`**" for name in facts.required)
     if facts.one_of:
         yield f"**{' or '.join(f'`{name}`' for name in facts.one_of)}**"

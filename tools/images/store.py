@@ -82,7 +82,7 @@ class Store:
         """Write one OCI archive of several images, with shared layers only once.
 
         Args:
-            references: Name of each image after the import, by `name/tag`.
+            references: Name of every image after the import, by `name/tag`.
             target: File to write.
         """
         manifests = [

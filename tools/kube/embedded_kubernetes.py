@@ -91,12 +91,12 @@ class EmbeddedKubernetes:
         """Start servers that do not run or have changed, and wait until all are healthy.
 
         Args:
-            machines: Number of machines; default: as many as the cluster has, a new one 1. Ones that do not run are
-                started.
+            machines: Number of machines. Stopped ones are started. Default: the cluster's number, or 1 for a new
+                cluster.
 
         Raises:
-            UserError: The machine does not meet the requirements, the cluster has more machines, or a server was not
-                well in its time.
+            UserError: The machine does not meet the requirements, the cluster has more machines, or a server did not
+                become healthy in time.
         """
         with self._lock("up"):
             further = self._machines.wanted(machines)

@@ -30,7 +30,7 @@ OF_THE_KUBELET = (
 
 
 class Sysctls:
-    """Settings, and the file that records their old values."""
+    """Kernel settings of the machine. A file keeps the values that they had before the first start."""
 
     def __init__(self, memory: Path, root: Path = ROOT) -> None:
         self._memory = memory

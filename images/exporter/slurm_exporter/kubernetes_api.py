@@ -25,7 +25,7 @@ class ApiAnswer:
 
 
 class KubernetesApi:
-    """The API server.
+    """Client of the API server, with the rights of the pod's ServiceAccount.
 
     Args:
         folder: Folder of the service account: `token` and `ca.crt`, which the kubelet replaces, and `namespace`.

@@ -41,7 +41,8 @@ def remove(job: JobOnNode, folder: str = FOLDER, driver: str = _DRIVER) -> str:
 def _indexes(job: JobOnNode, driver: str) -> list[int]:
     """Return the driver's indexes of the job's GPUs: their places in the order of PCI addresses.
 
-    Slurm counts by minor numbers, which some machines give in another order. Without the driver's files these count.
+    Slurm counts by minor numbers, which some machines give in another order. Without the driver's files, minor
+    numbers are used.
     """
     minors = [_minor(path) for path in sorted(Path(driver).glob("*/information"))]
     return [minors.index(gpu) if gpu in minors else gpu for gpu in job.gpus]

@@ -68,7 +68,7 @@ def _check(node: str, settings_folder: str, run_folder: str, calls: Slurm, marke
             memory.pop("unreadable", None)
             with suppress(FileNotFoundError):
                 os.unlink(marker)  # noqa: PTH108 - pathlib takes long to import
-                memory.pop("asked", None)  # slurmctld has our text
+                memory.pop("asked", None)  # slurmctld has the text
             this = Round(node, settings, memory, calls, now=time.time())
             events = this.run()
             save(f"{run_folder}/health.json", this.summary(time.monotonic() - began))

@@ -1,4 +1,4 @@
-"""Small real claims with real trees."""
+"""Small jails for tests: real directories with real trees."""
 
 import hashlib
 import os

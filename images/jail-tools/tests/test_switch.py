@@ -389,6 +389,6 @@ def test_a_refused_command_ends_with_78_and_says_why(jail: Jail, old: Tree, new:
 
     assert done.returncode == 78
     assert done.stderr.startswith(
-        f"switch: users changed tree {old.name}, and the new tree {new.name} does not have it."
+        f"switch: users changed tree {old.name}, and the new tree {new.name} does not have their changes."
     )
     assert "Traceback" not in done.stderr

@@ -77,5 +77,5 @@ def findings(extra: str) -> tuple[str, ...]:
 
 
 def holds_findings(extra: str) -> bool:
-    """Return True for a text of `Extra` that our checks wrote."""
+    """Return True if health checks wrote the text of a node's `Extra`."""
     return extra.startswith(_FINDINGS)

@@ -174,7 +174,7 @@ _LONG_LINES, _FIRST_LINES = 40, 5
 
 
 def differences(config_map: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a unified diff between two sets of files; of a long new file the size and the first lines."""
+    """Yield the lines of a unified diff between two sets of files; for a long new file, its size and first lines."""
     for name in sorted(old.keys() | new.keys()):
         if name not in old and len(added := new[name].splitlines()) > _LONG_LINES:
             yield f"{config_map}/{name}: new, {len(added)} lines, {len(new[name].encode())} bytes, which begin with"

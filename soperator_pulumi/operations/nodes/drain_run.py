@@ -274,7 +274,7 @@ class DrainRun:
             )
 
     def _planned(self, snapshot: Snapshot) -> Plan:
-        """Return what to do now.
+        """Return the plan for this moment, of all batches together.
 
         Raises:
             DrainError: the time of a policy is up, or something depends on a node; all nodes are undrained.

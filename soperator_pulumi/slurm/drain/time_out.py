@@ -50,12 +50,12 @@ class ProtectingSet:
     """References of the jobs."""
 
     def treats(self, elapsed_seconds: float) -> bool:
-        """Return True if the policy requeues or cancels jobs by now."""
+        """Return True if the time has come at which the policy requeues or cancels jobs."""
         late = self.policy.wait and elapsed_seconds >= self.policy.timeout.total_seconds()
         return late and self.policy.on_timeout in _TREATS
 
     def refuses(self, elapsed_seconds: float) -> bool:
-        """Return True if the policy undrains all nodes by now."""
+        """Return True if the time has come at which the policy undrains all nodes."""
         if not self.policy.wait:
             return True
         return self.policy.on_timeout not in _TREATS and elapsed_seconds >= longest_wait_seconds(self.policy)

@@ -192,8 +192,8 @@ def _refuse(pair: TreePair, report: changes.Report, reasons: tuple[str, ...], po
     if found and policy is Policy.REFUSE:
         raise RefusedError(
             bounded(
-                f"users changed tree {old.name}, and the new tree {new.name} does not have it. Nothing was changed. "
-                "Set jail.changes: carry_over or leave_behind.",
+                f"users changed tree {old.name}, and the new tree {new.name} does not have their changes. Nothing "
+                "was changed. Set jail.changes: carry_over or leave_behind.",
                 found,
             )
         )
