@@ -13,15 +13,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "confine.h"
 #include "enter_view.h"
+#include "image_count.h"
 #include "mounts.h"
 #include "resolve_in_root.h"
 #include "view_attach.h"
 
 #define RESULT "image="
+#define BROUGHT "brought=" /* and the bytes, if it was not there */
 #define ROOT "/run/importer" /* in the jail's view, which only the importer's process has */
 #define MAX_VARIABLES 64
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -215,8 +218,15 @@ void image_program_blot(char *line)
     }
 }
 
-/* Pass its lines on; the result goes to `folder`, and the last other line to `last`. */
-static void pass_on_lines(FILE *output, const struct image_import *import, char folder[PATH_MAX], char last[256])
+struct result {
+    char *folder;       /* PATH_MAX */
+    bool brought;
+    uint64_t bytes;     /* that it has brought */
+    char last[256];     /* of its other lines */
+};
+
+/* Pass its lines on, except those of the result. */
+static void pass_on_lines(FILE *output, const struct image_import *import, struct result *result)
 {
     char *line = NULL;
     size_t size = 0;
@@ -224,12 +234,17 @@ static void pass_on_lines(FILE *output, const struct image_import *import, char 
     while (getline(&line, &size, output) > 0) {
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, RESULT, strlen(RESULT)) == 0) {
-            snprintf(folder, PATH_MAX, "%s", line + strlen(RESULT));
+            snprintf(result->folder, PATH_MAX, "%s", line + strlen(RESULT));
+            continue;
+        }
+        if (strncmp(line, BROUGHT, strlen(BROUGHT)) == 0) {
+            result->brought = true;
+            result->bytes = strtoull(line + strlen(BROUGHT), NULL, 10);
             continue;
         }
         image_program_blot(line);
         if (line[0] != '\0')
-            snprintf(last, 256, "%s", line);
+            snprintf(result->last, sizeof(result->last), "%s", line);
         import->say(line);
     }
     free(line);
@@ -250,16 +265,25 @@ static int await(pid_t child, const struct image_import *import, const char *las
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && shared->folder[0] == '/')
         return 0;
     if (WIFSIGNALED(status))
-        return fail_with(failure, FAILURE_JOB, "%s %.200s: its import was ended by signal %d (memory of the job?)",
-                         kind, wanted, WTERMSIG(status));
+        return fail_with(failure, FAILURE_JOB, "%s %.200s: its import was ended by signal %d%s", kind, wanted,
+                         WTERMSIG(status), WTERMSIG(status) == SIGKILL ? " (memory of the job?)" : "");
     return fail_with(failure, FAILURE_JOB, "%s %.200s: %s", kind, wanted, last);
+}
+
+static uint64_t milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* Run the importer; the image's folder and a failure are in the shared memory afterwards. */
 static int run(const struct image_import *import)
 {
-    char last[256] = "the importer has said nothing";
-    int ends[2];
+    struct result result = {.folder = shared->folder, .last = "the importer has said nothing"};
+    int ends[2], done;
+    const uint64_t began = milliseconds();
     FILE *output;
     pid_t child;
 
@@ -274,9 +298,11 @@ static int run(const struct image_import *import)
         close(ends[0]);
         return fail_job(&shared->failure, "start", "the importer of images");
     }
-    pass_on_lines(output, import, shared->folder, last);
+    pass_on_lines(output, import, &result);
     fclose(output);
-    return await(child, import, last);
+    done = await(child, import, result.last);
+    image_count(done < 0 ? "failed" : result.brought ? "brought" : "present", result.bytes, milliseconds() - began);
+    return done;
 }
 
 int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)

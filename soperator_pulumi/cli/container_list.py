@@ -25,7 +25,7 @@ _IN_USE = {True: "in use", False: "not in use", None: "use unknown"}
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="list the shared images, and what users' own stores hold")
+    listing = commands.add_parser("list", help="list the shared images, users' own stores, and copies on nodes' disks")
     add_cluster(listing)
     add_json(listing)
 
@@ -62,6 +62,10 @@ def text(found: Mapping[str, Any], now: float) -> Iterator[str]:
         for store in found["users"]:
             counts = f"{store['images']} images, {store['named_containers']} named containers"
             yield f"  {printable(store['user'])}: {counts}, {_gib(store['size_bytes'])}"
+    if nodes := found.get("nodes"):  # missing in answers of images before it
+        yield ""
+        yield "COPIES ON NODES' DISKS"
+        yield from (f"  {node['node']}: {node['images']} copies, {_gib(node['size_bytes'])}" for node in nodes)
 
 
 def _listed(kube: Kube, namespace: str) -> dict[str, Any]:

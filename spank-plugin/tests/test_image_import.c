@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../image_count.h"
 #include "../image_import.h"
 #include "harness.h"
 #include "world.h"
@@ -181,4 +182,72 @@ TEST(one_task_of_a_step_imports_for_all)
     for (int i = 0; i < 3; i++)
         CHECK(test_in_child(import_and_end, NULL) == 0);
     CHECK(world_holds("/home/user/runs", "x\n") && !world_holds("/home/user/runs", "x\nx"));
+}
+
+/* What a start counts as, without its milliseconds. */
+static bool counts_as(const char *script, const char *wanted_line)
+{
+    char line[80] = "";
+    FILE *counts;
+
+    make(script);
+    CHECK(image_import_prepare() == 0);
+    import();
+    CHECK((counts = fopen(IMAGE_COUNTS, "r")) != NULL);
+    CHECK(fgets(line, sizeof(line), counts) != NULL);
+    fclose(counts);
+    return strncmp(line, wanted_line, strlen(wanted_line)) == 0;
+}
+
+TEST(a_start_with_an_image_that_is_there_counts_as_present)
+{
+    CHECK(counts_as(SCRIPT("echo image=/x\n"), "present 0 "));
+}
+
+TEST(a_start_that_brings_its_image_counts_with_the_bytes_and_the_milliseconds)
+{
+    CHECK(counts_as(SCRIPT("sleep 0.2; echo brought=4096; echo image=/x\n"), "brought 4096 "));
+    CHECK(!world_holds(IMAGE_COUNTS, "brought 4096 0\n"));
+    CHECK(strstr(said, "brought") == NULL);
+}
+
+TEST(a_start_that_fails_counts_as_failed)
+{
+    CHECK(counts_as(SCRIPT("exit 1\n"), "failed 0 "));
+}
+
+TEST(an_importer_counts_no_more_bytes_than_its_time_allows)
+{
+    char line[80] = "";
+    unsigned long long bytes, taken;
+    FILE *counts;
+
+    make(SCRIPT("echo brought=18446744073709551615; echo image=/x\n"));
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK((counts = fopen(IMAGE_COUNTS, "r")) != NULL);
+    CHECK(fgets(line, sizeof(line), counts) != NULL);
+    fclose(counts);
+    CHECK(sscanf(line, "brought %llu %llu", &bytes, &taken) == 2 && bytes == taken * 10000000);
+}
+
+TEST(a_file_of_counts_that_nothing_takes_stops_growing)
+{
+    struct stat status;
+
+    make(SCRIPT("echo image=/x\n"));
+    world_write(IMAGE_COUNTS, "");
+    CHECK(truncate(IMAGE_COUNTS, 1024 * 1024) == 0);
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK(stat(IMAGE_COUNTS, &status) == 0 && status.st_size == 1024 * 1024);
+}
+
+TEST(a_link_in_the_place_of_the_counts_is_not_followed)
+{
+    make(SCRIPT("echo image=/x\n"));
+    CHECK(symlink("/run/elsewhere", IMAGE_COUNTS) == 0);
+    CHECK(image_import_prepare() == 0);
+    CHECK(import() == 0);
+    CHECK(access("/run/elsewhere", F_OK) < 0 && errno == ENOENT);
 }

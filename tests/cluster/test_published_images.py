@@ -160,6 +160,21 @@ def test_the_exporter_has_the_size_of_the_image(publishing: Slurm, image: Served
     assert scraped(publishing)[size] > len(busybox.program())
 
 
+@pytest.mark.soak  # a node reports every half minute
+def test_the_exporter_has_the_starts_in_containers_of_a_node(publishing: Slurm, image: ServedImage) -> None:
+    present, failed = (
+        f'slurm_container_starts_total{{node="cpu-0",result="{result}"}}' for result in ("present", "failed")
+    )
+    before = scraped(publishing)
+    on_it = f"srun {SMALL} -w cpu-0 --container-image"
+    publishing.ssh("; ".join(f"{on_it}={name} busybox true" for name in (image.name, "./missing.tar", image.name)))
+
+    def counted(series: str) -> float:
+        return scraped(publishing).get(series, 0) - before.get(series, 0)
+
+    wait_until(lambda: (counted(present), counted(failed)) == (2, 1), what="the starts count", timeout_seconds=180)
+
+
 def test_a_long_check_runs_its_program_in_the_image(publishing: Slurm) -> None:
     run = run_of(publishing, "tcp_bandwidth", "in-image")
 
@@ -178,6 +193,7 @@ def test_a_long_check_runs_its_program_in_the_image(publishing: Slurm) -> None:
         "for file in $STORE/uses/*; do echo x > $file; done",
         "chmod 4777 $STORE/images/*/rootfs/bin/busybox",
         "ls $STORE/parts",
+        "touch $STORE/nodes/cpu-0.json",
     ],
 )
 def test_no_user_can_in_the_jail(publishing: Slurm, attempt: str) -> None:

@@ -1,4 +1,8 @@
-"""The command `import-image JOB IMAGE [NAME FLAG]`: its last line is `image=` and a folder of the store."""
+"""The command `import-image JOB IMAGE [NAME FLAG]`: its last line is `image=` and a folder of the store.
+
+If it has brought the image, a line before that is `brought=` and the image's bytes, for the count of starts
+(`node_report.py`).
+"""
 
 import hashlib
 import os
@@ -17,6 +21,7 @@ from container_images.named_containers import NamedContainers
 from container_images.published_images import PUBLISHED, PublishedImages
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home
 from container_images.squashfs_files import SquashfsBringer
+from container_images.store_cleaning import recorded_size
 
 _STDIN = 0
 
@@ -140,7 +145,16 @@ def _own(
         )
         digest = store.digest_of_job(unique, _key(image), bringer.digest)
         lock = store.use(digest)
-        folder = store.folder_of(digest, lambda part, new: bringer.bring(digest, part, new), bringer.least_bytes)
+        has_brought = False
+
+        def bring(part: Path, new: Path) -> None:
+            nonlocal has_brought
+            bringer.bring(digest, part, new)
+            has_brought = True
+
+        folder = store.folder_of(digest, bring, bringer.least_bytes)
+    if has_brought:
+        _say(f"brought={recorded_size(folder)}")
     return folder, lock
 
 

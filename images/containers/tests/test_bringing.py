@@ -116,6 +116,20 @@ def brought(
     return Path(said.splitlines()[-1].removeprefix("image="))
 
 
+def test_the_bytes_of_an_image_are_counted_for_the_start_that_brings_it(
+    tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout = make_layout(tmp_path / "image", [layer([("it", b"x")])])
+    starts = []
+    for job in ("7", "8"):
+        assert main([job, str(layout)], {**programs, "HOME": str(tmp_path / "home")}) == 0
+        starts.append(capsys.readouterr().out.splitlines())
+
+    size = (Path(starts[0][-1].removeprefix("image=")) / "size").read_text()
+    assert starts[0][-2] == f"brought={size}"
+    assert not [line for line in starts[1] if line.startswith("brought=")]
+
+
 def test_a_layout_becomes_a_folder_with_files_variables_and_a_directory(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,8 @@ class Collector:
     """Results of long checks; None if the cluster has none."""
     images: VolumeReading | None = None
     """Shared images; None if the cluster has none."""
+    containers: VolumeReading | None = None
+    """Containers by node; None if jobs can have none."""
 
     def round(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None] = print) -> None:
         """Ask Slurm for everything once."""
@@ -105,8 +107,9 @@ class Collector:
         samples = self._own()
         for source in self.sources:
             samples |= source.samples
-        if self.reports is not None:
-            samples |= of_present_nodes(self.reports.samples, self.nodes())
+        for reading in (self.reports, self.containers):
+            if reading is not None:
+                samples |= of_present_nodes(reading.samples, self.nodes())
         if self.images is not None:
             samples |= self.images.samples
         for name, values in samples.items():

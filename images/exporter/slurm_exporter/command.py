@@ -16,7 +16,7 @@ from pathlib import Path
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from slurm_exporter import long_reports, published_store
+from slurm_exporter import container_reports, long_reports, published_store
 from slurm_exporter.collection import Collector, run_slurm
 from slurm_exporter.event_posts import EventPosts, poster
 from slurm_exporter.health_events import HealthWatch, health_drains
@@ -110,7 +110,10 @@ def main(arguments: Sequence[str]) -> int:
         "--long-checks", type=Path, metavar="FOLDER", help="serve results of the long checks, from their reports here"
     )
     parser.add_argument(
-        "--images", type=Path, metavar="FOLDER", help="serve sizes of the shared images, from their store here"
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="serve sizes of the shared images, and the nodes' reports of containers, from the store here",
     )
     given = parser.parse_args(arguments)
     ended = threading.Event()
@@ -129,6 +132,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.images is not None:
         collector.images = VolumeReading("images", lambda: published_store.read(given.images), _report)
         collector.images.start(given.interval)
+        collector.containers = VolumeReading("containers", lambda: container_reports.read(given.images), _report)
+        collector.containers.start(given.interval)
     server = serve(page, given.port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while not ended.is_set():

@@ -124,6 +124,15 @@ METRICS: dict[str, Metric] = {
     "slurm_container_image_time_seconds": Metric("Time since 1970 at which that image was filled.", ("image",)),
     "slurm_container_store_images": Metric("Images in the shared store, former ones of a tag included."),
     "slurm_container_store_bytes": Metric("Bytes of all images in the shared store."),
+    "slurm_container_starts_total": Metric(
+        "Starts of steps in containers: `result` is present if the image was there, brought if this start brought it "
+        "(others waited), or failed.",
+        ("node", "result"),
+    ),
+    "slurm_container_brought_bytes_total": Metric("Bytes of images that starts brought, unpacked.", ("node",)),
+    "slurm_container_brought_seconds_total": Metric("Seconds of these starts.", ("node",)),
+    "slurm_container_copies": Metric("Copies of images on the node's disk (`containers.local`).", ("node",)),
+    "slurm_container_copies_bytes": Metric("Bytes of these copies.", ("node",)),
     "slurm_partition_nodes": Metric("Nodes of the partition.", ("partition",)),
     "slurm_partition_cpus": Metric("CPUs of the partition's nodes.", ("partition",)),
     "slurm_partition_gpus": Metric("Whole GPUs of the partition's nodes.", ("partition",)),

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from prometheus_client.parser import text_string_to_metric_families
-from slurm_exporter import job_rows, long_reports, node_rows, published_store, scheduler_samples
+from slurm_exporter import container_reports, job_rows, long_reports, node_rows, published_store, scheduler_samples
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_rows import NodeRow
 from slurm_exporter.samples import Unread
 from slurm_exporter.volume_reading import VolumeReading
+
+from container_images.node_report import RESULTS
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -171,6 +173,37 @@ def test_a_store_that_is_not_filled_yet_has_no_images(tmp_path: Path) -> None:
         "slurm_container_store_images": [((), 0)],
         "slurm_container_store_bytes": [((), 0)],
     }
+
+
+def report(store: Path, node: str, copies: dict[str, int] | None = None) -> None:
+    starts = {"present": 5, "brought": 2, "failed": 1}
+    text = {"starts": starts, "brought_bytes": 5096, "brought_seconds": 2.5, "copies": copies}
+    (store / "nodes").mkdir(exist_ok=True)
+    (store / "nodes" / f"{node}.json").write_text(json.dumps(text))
+
+
+def test_nodes_report_their_starts_of_containers_and_their_copies(tmp_path: Path) -> None:
+    report(tmp_path, "gpu-0", {"images": 3, "bytes": 900})
+    report(tmp_path, "gpu-1")
+    report(tmp_path, "gone-0")
+    (tmp_path / "nodes/gone-1.json").write_text("")
+    containers = VolumeReading("containers", lambda: container_reports.read(tmp_path), print)
+    containers.take()
+    values = scraped(answers(), Collector(containers=containers))
+
+    starts = {result: value(values, "slurm_container_starts_total", node="gpu-0", result=result) for result in RESULTS}
+    assert starts == {"present": 5, "brought": 2, "failed": 1}
+    assert value(values, "slurm_container_brought_bytes_total", node="gpu-0") == 5096
+    assert value(values, "slurm_container_brought_seconds_total", node="gpu-0") == 2.5
+    assert value(values, "slurm_container_copies", node="gpu-0") == 3
+    assert value(values, "slurm_container_copies_bytes", node="gpu-0") == 900
+    of_containers = {dict(labels)["node"] for name, labels in values if name.startswith("slurm_container_")}
+    assert of_containers == {"gpu-0", "gpu-1"}, "a node that has left has none"
+    assert len([labels for name, labels in values if name == "slurm_container_copies"]) == 1
+
+
+def test_the_exporter_and_the_nodes_mean_the_same_results() -> None:
+    assert container_reports.RESULTS == RESULTS
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ fi
 rm -rf "$SERVICES"
 mkdir "$SERVICES"
 cp -rs "$scripts/services/." "$SERVICES"
+[ -n "$containers" ] || rm -r "$SERVICES/containers"
 # A state that a node registers with counts only where slurmctld has no record of it (measured with 24.11).
 # Every connection has a thread, which waits for a message for MessageTimeout: without a bound a user's would take all
 # processes of the pod, or of the machine. 256 is the bound of Slurm itself, which a fault of 24.11.5 lets through: with the

@@ -105,6 +105,28 @@ CLUSTER_OVERVIEW = Dashboard(
                 ),
             ),
         ),
+        Row(
+            "Containers",
+            (
+                stack(
+                    "Starts in containers in an hour",
+                    Query("sum by (result) (increase(slurm_container_starts_total{$here}[1h]))", "{{result}}"),
+                    about="present: the image was there; brought: this start pulled and unpacked it.",
+                ),
+                lines(
+                    "Images brought",
+                    Query("sum(rate(slurm_container_brought_bytes_total{$here}[1h]))", "bytes a second"),
+                    unit=Unit.BYTES,
+                    about="Bytes a second, of unpacked images, on all nodes.",
+                ),
+                bars(
+                    "Copies on nodes' disks",
+                    "max by (node) (slurm_container_copies_bytes{$here})",
+                    "{{node}}",
+                    unit=Unit.BYTES,
+                ),
+            ),
+        ),
     ),
 )
 """The whole cluster."""

@@ -21,6 +21,7 @@ FOUND: dict[str, Any] = {
         {"names": [], "digest": "sha256:" + "b" * 64, "size_bytes": None, "filled_at": 86_400, "in_use": None},
     ],
     "users": [{"user": "al\x1bice", "images": 2, "named_containers": 1, "size_bytes": 1024**3}],
+    "nodes": [{"node": "gpu-0", "images": 2, "size_bytes": 3 * 1024**3}],
 }
 
 
@@ -32,7 +33,15 @@ def test_images_are_shown_with_size_age_and_use_and_users_with_what_they_hold() 
         "",
         "STORES OF USERS",
         "  al?ice: 2 images, 1 named containers, 1.00 GiB",
+        "",
+        "COPIES ON NODES' DISKS",
+        "  gpu-0: 2 copies, 3.00 GiB",
     ]
+
+
+def test_an_image_of_an_earlier_version_lists_no_copies() -> None:
+    before: dict[str, Any] = {"published": [], "users": []}
+    assert [*container_list.text(before, 0)] == ["There are no shared images (containers.images)."]
 
 
 def test_a_cluster_without_workers_is_reported() -> None:

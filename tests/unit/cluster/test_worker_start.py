@@ -3,9 +3,11 @@
 import re
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
+from container_images.node_report import COUNTS
 from soperator_pulumi.cluster import containers, worker_scripts
 from soperator_pulumi.cluster.worker_scripts import NEWCOMER_SECONDS
 from soperator_pulumi.render import layout
@@ -177,6 +179,15 @@ def test_scripts_and_the_plugin_agree_on_paths() -> None:
     assert defined["USER_CLEANUP_DIRECTORIES"] == paths()["JAIL_OWN"]
     assert defined["PMIX_DIRECTORY"] == paths()["PMIX_DIR"]
     assert defined["MUNGE_OF_JOBS"] == layout.MUNGE_OF_JOBS
+    assert Path(defined["IMAGE_COUNTS"]) == COUNTS
+
+
+@pytest.mark.parametrize("containers", [None, 4096])
+def test_a_node_reports_containers_if_jobs_may_have_them(worker: Worker, containers: int | None) -> None:
+    worker.options["containers_mib"] = containers
+    worker.start()
+    assert (worker.root / "services/containers/run").exists() == bool(containers)
+    assert (worker.root / "services/watch/run").exists()
 
 
 def test_slurmd_does_not_start_where_it_could_hang_in_a_pipe_of_a_user(worker: Worker) -> None:

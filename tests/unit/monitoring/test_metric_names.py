@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exporter_testing.answers import DIAG, NODES, job_line
-from slurm_exporter import long_reports, published_store
+from slurm_exporter import container_reports, long_reports, published_store
 from slurm_exporter.collection import Collector
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.volume_reading import VolumeReading
@@ -58,7 +58,13 @@ def test_the_exporter_has_every_metric_of_slurm_in_its_answers(tmp_path: Path) -
     (store / "names.json").write_text(json.dumps({"docker.io/team/tools:1": "sha256:a"}))
     images = VolumeReading("images", lambda: published_store.read(store), print)
     images.take()
-    collector = Collector(reports=reports, images=images)
+    (store / "nodes").mkdir()
+    starts = dict.fromkeys(container_reports.RESULTS, 1)
+    report = {"starts": starts, "brought_bytes": 1, "brought_seconds": 1, "copies": {"images": 1, "bytes": 1}}
+    (store / "nodes/gpu-0.json").write_text(json.dumps(report))
+    containers = VolumeReading("containers", lambda: container_reports.read(store), print)
+    containers.take()
+    collector = Collector(reports=reports, images=images, containers=containers)
     collector.round(lambda command: answers[command[0]], lambda _: None)
     emitted = {sample.name for family in collector.collect() for sample in family.samples}
     assert {name for name in USED if name.startswith("slurm_") and ":" not in name} <= emitted

@@ -118,6 +118,10 @@ def _slurm_nodes() -> Iterator[tuple[str, str]]:
             yield slurm(f"slurm_node_{metric}", of_node, value)
         for metric, value in {"passed": "1", "time_seconds": "0+60", "value": "12.5"}.items():
             yield slurm(f"slurm_long_check_{metric}", f'{of_node},check="memory_bandwidth"', value)
+        for result in ("present", "brought", "failed"):
+            yield slurm("slurm_container_starts_total", f'{of_node},result="{result}"', "0+1")
+        for metric, value in {"brought_bytes_total": "0+6000000000", "copies_bytes": "20000000000"}.items():
+            yield slurm(f"slurm_container_{metric}", of_node, value)
         yield slurm("slurm_node_info", f'{of_node},node_set="gpu"')
         yield slurm("slurm_node_state", f'{of_node},state="{"allocated" if busy else "idle"}"')
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
 from container_images.local_copies import DISK, LocalLimits
+from container_images.node_report import REPORTS
 from container_images.registry_settings import Registry
 from container_images.store_cleaning import StoreLimits
 from soperator_pulumi.render import layout
@@ -30,6 +31,10 @@ def test_the_program_finds_the_file_of_the_spec() -> None:
 
 def test_the_program_finds_the_disk_for_copies() -> None:
     assert Path(layout.LOCAL_IMAGES) == DISK
+
+
+def test_a_node_reports_into_the_store_of_shared_images() -> None:
+    assert Path(layout.JAIL_DIR, layout.IMAGES_IN_JAIL, "nodes") == REPORTS
 
 
 def test_a_cluster_without_containers_has_no_file_of_them() -> None:
