@@ -22,6 +22,9 @@ from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stac
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 
 _DOMAIN = ".svc."
+_GPU_OPERATOR = "GpuOperator"
+_CHART_PARTS = (_GPU_OPERATOR, "CertManager", "Cilium", "KubePrometheusStack", "MariadbOperator", "NetworkOperator")
+"""Components of the platform whose charts give rights to operators."""
 _GPUS = ("nvidia.com/gpu*", "nvidia.com/mig-*")
 """Resources that the GPU Operator's device plugin lists."""
 _DEVICE_PLUGINS = {
@@ -47,26 +50,35 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     ]
     drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
     critical = tuple(dict.fromkeys(_critical_namespaces(deployment, bodies)))
+    charts = tuple(dict.fromkeys(map(_namespace_of_release, _releases(deployment, *_CHART_PARTS))))
     return [
-        replace(cluster, devices_to_come=devices, csi_drivers=drivers, critical_namespaces=critical)
+        replace(
+            cluster,
+            devices_to_come=devices,
+            csi_drivers=drivers,
+            critical_namespaces=critical,
+            chart_namespaces=charts,
+        )
         for cluster in every
     ]
 
 
-def _gpu_operators(deployment: Deployment) -> list[Recorded]:
-    """Return the releases of GPU Operators that the program installs, without existing ones."""
-    parts = {resource.name for resource in deployment.resources(":GpuOperator")}
+def _releases(deployment: Deployment, *components: str) -> list[Recorded]:
+    """Return the releases of components of the platform that the program installs, without existing ones."""
+    parts = {part.name for component in components for part in deployment.resources(f":{component}")}
     return [resource for resource in deployment.resources(":Release") if resource.parent in parts]
+
+
+def _namespace_of_release(release: Recorded) -> str:
+    return str(release.inputs.get("namespace") or "default")
 
 
 def _critical_namespaces(deployment: Deployment, bodies: Sequence[Json]) -> Iterator[str]:
     """Yield the namespaces of GPU Operators in which the program itself makes no quota for their pods."""
     quotas = [body for body in bodies if body["kind"] == "ResourceQuota" and admits_critical_pods(body)]
     admitted = {_namespace_of(quota) for quota in quotas}
-    for release in _gpu_operators(deployment):
-        namespace = str(release.inputs.get("namespace") or "default")
-        if namespace not in admitted:
-            yield namespace
+    namespaces = map(_namespace_of_release, _releases(deployment, _GPU_OPERATOR))
+    yield from (namespace for namespace in namespaces if namespace not in admitted)
 
 
 def _adapters_to_come(bodies: Sequence[Json]) -> Iterator[str]:

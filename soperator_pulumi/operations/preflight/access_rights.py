@@ -15,8 +15,22 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _APPLIES = ("create", "get", "patch", "delete")
 """Verbs that Pulumi's provider uses for every object."""
 
+_KEEPS_RELEASES = ("create", "get", "list", "update", "delete")
+"""Verbs that Helm uses on its Secrets."""
+
 _AWAITS = ("list", "watch")
 """Verbs that Pulumi's provider uses to wait for an object. Without them it reports a time-out."""
+
+_GIVES_RIGHTS = ("escalate", "bind")
+"""Verbs without which the API server lets no one make a role with rights that they don't have themselves:
+https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping."""
+
+_OF_CHARTS = (
+    ("rbac.authorization.k8s.io", "clusterroles", (*_APPLIES, *_GIVES_RIGHTS)),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", _APPLIES),
+    ("apiextensions.k8s.io", "customresourcedefinitions", _APPLIES),
+)
+"""Cluster-scoped kinds of the platform's charts, and of the operators that they install."""
 
 _OPTIONAL = {
     "events",
@@ -94,6 +108,22 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
     yield from _judged(kube, wanted, may_wait=awaited - {*live_rights(namespace)})
 
 
+def chart_findings(kube: Kube, namespaces: Sequence[str]) -> Iterator[Diagnosis]:
+    """Yield the rights that are missing for the platform's charts.
+
+    A user who may not give rights of others can still have all of them, so that alone is a warning.
+
+    Args:
+        kube: The Kubernetes.
+        namespaces: Namespaces of the charts that the program installs, in whose Secrets Helm keeps its releases.
+    """
+    wide = [Right(group, resource, "", verb) for group, resource, verbs in _OF_CHARTS for verb in verbs]
+    stores = [Right("", "secrets", namespace, verb) for namespace in namespaces for verb in _KEEPS_RELEASES]
+    gives = {right for right in wide if right.verb in _GIVES_RIGHTS}
+    needs = "these verbs, for the platform's charts and what their roles allow (docs/platform.md, Rights)"
+    yield from _judged(kube, [*wide, *stores], may_wait=gives, place="platform", needs=needs)
+
+
 def _served(kube: Kube, version: str) -> dict[str, Json]:
     """Return the resources of an API, by kind."""
     path = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -101,11 +131,13 @@ def _served(kube: Kube, version: str) -> dict[str, Json]:
     return {resource["kind"]: resource for resource in answer.get("resources", []) if "/" not in resource["name"]}
 
 
-def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterator[Diagnosis]:
+def _judged(
+    kube: Kube, wanted: Iterable[Right], may_wait: set[Right], place: str = "kubeconfig", needs: str = ""
+) -> Iterator[Diagnosis]:
     every = list(dict.fromkeys(wanted))
     missing = [] if _allowed(kube, Right("*", "*", "", "*")) else _missing(kube, every)
     if not missing:
-        yield passed(CHECK, "kubeconfig", f"all {len(every)} rights are there")
+        yield passed(CHECK, place, f"all {len(every)} rights are there")
     for resource, namespace, group in dict.fromkeys(
         (right.resource, right.namespace, right.group) for right in missing
     ):
@@ -114,12 +146,12 @@ def _judged(kube: Kube, wanted: Iterable[Right], may_wait: set[Right]) -> Iterat
         ]
         where = f' in the namespace "{namespace}"' if namespace else " of the whole Kubernetes"
         names = ", ".join(right.verb for right in rights)
-        optional = resource in _OPTIONAL or all(right in may_wait for right in rights)
+        optional = (not needs and resource in _OPTIONAL) or all(right in may_wait for right in rights)
         yield (warned if optional else refused)(
             CHECK,
-            "kubeconfig",
-            f"its user may not {names} {resource}{where}",
-            _purpose(resource),
+            place,
+            f"{'the' if needs else 'its'} user may not {names} {resource}{where}",
+            needs or _purpose(resource),
             f'Add to a {"Role" if namespace else "ClusterRole"} of the user: {{apiGroups: ["{group}"], '
             f"resources: [{resource}], verbs: [{names}]}}.",
         )

@@ -82,6 +82,8 @@ class PlannedCluster:
     """CSI drivers of classes and volumes that the program makes."""
     critical_namespaces: tuple[str, ...] = ()
     """Namespaces in which the program installs pods of a critical priority class, and makes no quota for them."""
+    chart_namespaces: tuple[str, ...] = ()
+    """Namespaces of the platform's charts that the program installs."""
     owner_known: bool = True
     """False if only the description is known: an existing namespace then counts as the cluster's own."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight import machine_clocks
-from soperator_pulumi.operations.preflight.access_rights import object_findings
+from soperator_pulumi.operations.preflight.access_rights import chart_findings, object_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
@@ -96,6 +96,7 @@ class Preflight:
         looks = (
             ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
             ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
+            ("rights", "platform", self._of_charts),
             ("surroundings", "namespace", self._surroundings),
             ("surroundings", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
             ("surroundings", "GPU Operator", self._critical_pods),
@@ -113,6 +114,10 @@ class Preflight:
         if not found:
             yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
         yield from (of_problem("surroundings", problem) for problem in found)
+
+    def _of_charts(self) -> Iterable[Diagnosis]:
+        namespaces = self.planned.chart_namespaces
+        return chart_findings(self.kube, namespaces) if namespaces else ()
 
     def _critical_pods(self) -> Iterable[Diagnosis]:
         namespaces = self.planned.critical_namespaces

@@ -11,7 +11,7 @@ import pytest
 import soperator_pulumi
 from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.preflight import missing_rights
-from soperator_pulumi.operations.preflight.access_rights import Right, live_rights, object_findings
+from soperator_pulumi.operations.preflight.access_rights import Right, chart_findings, live_rights, object_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
 from tests.fakes.small_world import SmallWorld
@@ -71,6 +71,26 @@ def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> 
     assert [(diagnosis.severity, diagnosis.found) for diagnosis in found] == [
         (Severity.REFUSED, 'its user may not delete statefulsets in the namespace "hpc"')
     ]
+
+
+def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
+    found = [*chart_findings(Reviewing("create customresourcedefinitions", "update secrets"), ["gpu-operator"])]
+    assert [(diagnosis.severity, diagnosis.place, diagnosis.found) for diagnosis in found] == [
+        (Severity.REFUSED, "platform", "the user may not create customresourcedefinitions of the whole Kubernetes"),
+        (Severity.REFUSED, "platform", 'the user may not update secrets in the namespace "gpu-operator"'),
+    ]
+    assert 'ClusterRole of the user: {apiGroups: ["apiextensions.k8s.io"]' in found[0].cure
+
+
+def test_a_user_who_may_not_give_the_rights_of_others_is_warned_about_charts() -> None:
+    (found,) = chart_findings(Reviewing("escalate clusterroles", "bind clusterroles"), ["gpu-operator"])
+    assert found.severity is Severity.WARNED
+    assert found.found == "the user may not escalate, bind clusterroles of the whole Kubernetes"
+
+
+def test_an_administrator_may_install_all_charts() -> None:
+    (found,) = chart_findings(Reviewing(), ["gpu-operator", "monitoring"])
+    assert found.severity is Severity.PASSED
 
 
 def test_a_right_to_wait_alone_is_a_warning() -> None:
