@@ -118,6 +118,11 @@ class Pod:
         ended = [status.get(key, {}).get("terminated", {}) for key in ("state", "lastState")]
         return {int(state["exitCode"]) for state in ended if "exitCode" in state}
 
+    def crashed_with(self, exit_code: int) -> bool:
+        """Return True if a container has ended with an exit code and is not running."""
+        names = (str(status["name"]) for status in self._statuses())
+        return any(self.crashed(name) and exit_code in self.exit_codes(name) for name in names)
+
     @property
     def cannot_start(self) -> bool:
         """True if a container waits for an image or a setting that does not exist."""

@@ -14,6 +14,9 @@ _LATE_SECONDS = 60
 """Time that a pod may take beyond its time to stop: kubelets are late, and clocks differ."""
 _SHOWN = 10
 
+STATE_LOST = 66
+"""Exit code of a container that refuses to start on a volume that has lost its contents (`start-slurmctld`)."""
+
 
 @dataclass(frozen=True)
 class Rollout:
@@ -42,10 +45,12 @@ class Rollout:
     def wait(self, timeout_seconds: float) -> None:
         """Wait until no pod is missing, and report changes meanwhile.
 
-        The time begins again while an old pod stops, until that pod's own time to stop is over.
+        The time begins again while an old pod stops, until that pod's own time to stop is over. A pod of an older
+        template that refuses a lost state is deleted, as Kubernetes replaces no pod of a StatefulSet while it fails.
 
         Raises:
-            NotReadyError: pods are missing after `timeout_seconds`; with their reasons.
+            NotReadyError: pods are missing after `timeout_seconds`, or one of the newest template refuses a lost state;
+                with their reasons.
         """
         deadline, report_at, reported = self.clock.now() + timeout_seconds, self.clock.now() + _REPORT_SECONDS, ""
         while True:
@@ -58,6 +63,8 @@ class Rollout:
                 report_at, reported = self.clock.now() + _REPORT_SECONDS, lines[0]
                 for line in (f"{lines[0]}, {left:.0f} s left", *lines[1:]):
                     self.report(line)
+            if due and self._refuses():
+                raise NotReadyError("\n".join([*lines, "It would refuse again. Fix the problem above and run again."]))
             if due and self._stopping():
                 deadline = self.clock.now() + timeout_seconds
             elif left == 0:
@@ -70,6 +77,20 @@ class Rollout:
     def _stopping(self) -> bool:
         """Return True if a pod uses its time to stop. The pod of a dead machine stays when that time is over."""
         return any(pod.stops_by + _LATE_SECONDS > self.clock.wall() for pod in self._pods())
+
+    def _refuses(self) -> bool:
+        """Return True if a pod of the newest template refuses a lost state. Older pods that refuse it are deleted."""
+        refusing = [pod for pod in self._pods() if pod.crashed_with(STATE_LOST) and not pod.going]
+        found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{self.stateful_set}") if refusing else None
+        if found is None or not _observed(found):
+            return False
+        newest = found.get("status", {}).get("updateRevision")
+        for pod in refusing:
+            if pod.revision == newest:
+                return True
+            self.report(f"{pod.name}: is deleted, so that it starts from the newest template")
+            self.kube.delete(pod.path)
+        return False
 
     def _reasons(self) -> list[str]:
         return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in self._pods() if not pod.ready][:_SHOWN]

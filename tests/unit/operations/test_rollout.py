@@ -6,8 +6,8 @@ import pytest
 
 from soperator_pulumi.errors import NotReadyError
 from soperator_pulumi.kube.verbs import Json
-from soperator_pulumi.operations.rollout import Rollout
-from tests.fakes.objects import NAMESPACE, STATEFUL_SETS, labels_of
+from soperator_pulumi.operations.rollout import STATE_LOST, Rollout
+from tests.fakes.objects import NAMESPACE, PODS, STATEFUL_SETS, labels_of
 from tests.fakes.small_world import SmallWorld
 
 PATH = f"{STATEFUL_SETS}/login"
@@ -111,3 +111,39 @@ def test_a_pod_that_never_stops_is_given_up(world: SmallWorld) -> None:
         rollout(world).wait(30)
 
     assert 160 < world.clock.time < 202
+
+
+def a_refusing_pod(world: SmallWorld, exit_code: int, revision: str) -> str:
+    """Add a pod whose container ended with an exit code, and return its path."""
+    pod = world.add_pod("login-1", "login", "crashed")
+    pod["metadata"]["labels"]["controller-revision-hash"] = revision
+    pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] = exit_code
+    return f"{PODS}/login-1"
+
+
+def test_a_wait_ends_soon_if_a_pod_refuses_a_state_that_was_lost(world: SmallWorld) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1)
+    path = a_refusing_pod(world, STATE_LOST, "a")
+    with pytest.raises(NotReadyError, match=r"login-1: sshd: CrashLoopBackOff.*\n.*run again"):
+        rollout(world).wait(600)
+    assert world.clock.time < 15
+    assert path in world.objects
+
+
+def test_an_older_pod_that_refuses_a_lost_state_is_deleted_so_that_a_new_one_starts(world: SmallWorld) -> None:
+    world.objects[PATH] = a_stateful_set(updateRevision="b")
+    path = a_refusing_pod(world, STATE_LOST, "a")
+    world.clock.after(20, lambda: world.objects.update({PATH: a_stateful_set()}))
+    rollout(world).wait(600)
+    assert path not in world.objects
+    assert "login-1: is deleted, so that it starts from the newest template" in world.reported
+
+
+@pytest.mark.parametrize(("exit_code", "status"), [(1, {}), (STATE_LOST, {"observedGeneration": 2})])
+def test_a_pod_that_may_start_later_is_waited_for(world: SmallWorld, exit_code: int, status: Json) -> None:
+    world.objects[PATH] = a_stateful_set(readyReplicas=1, **status)
+    path = a_refusing_pod(world, exit_code, "a")
+    world.clock.after(60, lambda: world.objects.update({PATH: a_stateful_set()}))
+    rollout(world).wait(600)
+    assert world.clock.time >= 60
+    assert path in world.objects
