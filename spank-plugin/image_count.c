@@ -20,7 +20,8 @@ void image_count(const char *result, uint64_t bytes, uint64_t milliseconds)
     if (file < 0)
         return;
     /* One write appends a whole line, with steps that start at the same time. */
-    if (fstat(file, &status) == 0 && status.st_size < MOST_BYTES && write(file, line, (size_t)length) < 0)
-        length = 0;
+    if (fstat(file, &status) == 0 && status.st_size < MOST_BYTES && write(file, line, (size_t)length) < length) {
+        /* Without room, it is left out. */
+    }
     close(file);
 }

@@ -3,17 +3,21 @@
 import hashlib
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from container_images.image_reference import ImageReference
-from container_images.image_settings import ODD, settings_of_layout, write_settings
+from container_images.image_settings import ODD, check_architecture, settings_of_layout, write_settings
 from container_images.program_running import USER_HINTS, run_program
 from container_images.store_cleaning import open_to_owner, size_of
 
 _NAME = "image"
 """Tag in the OCI layout of one image."""
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Architectures as images name them, by the kernel's name. Others have the same name, such as ppc64le."""
 
 _RETRIES = 3
 _MIB = 1024 * 1024
@@ -34,6 +38,7 @@ class ImageBringer:
         hints: Next steps for words of a failed program. Default: those of a user.
         check_room: Called with the bytes that are still to be written at least, and every 10 s with 0. It raises
             ImageError to end the bringing. Default: nothing is checked.
+        machine: Architecture whose image is wanted, as the kernel names it. Default: this machine's.
 
     """
 
@@ -46,8 +51,10 @@ class ImageBringer:
         *,
         hints: Mapping[str, str] = USER_HINTS,
         check_room: Callable[[int], None] = _no_check,
+        machine: str = platform.machine(),
     ) -> None:
         self._image = image
+        self._architecture = _ARCHITECTURES.get(machine, machine)
         self._authentication = authentication
         self._environment = environment
         self._say = say
@@ -74,7 +81,7 @@ class ImageBringer:
         """Make `rootfs` and the settings (`write_settings`) in the folder `new`, from what is pulled into `part`.
 
         Raises:
-            ImageError: The image cannot be pulled or unpacked, or there is no room for it.
+            ImageError: The image cannot be pulled or unpacked, is for other processors, or there is no room for it.
 
         """
         began = time.monotonic()
@@ -91,6 +98,7 @@ class ImageBringer:
             temporary=part / "tmp",
             progress=lambda: self._go_on(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
         )
+        check_architecture(layout, self._architecture)
         self._check_room(size_of(layout))
         self._say("unpacks it")
         run_program(
@@ -123,7 +131,8 @@ class ImageBringer:
         progress: Callable[[], None] | None = None,
     ) -> bytes:
         # Users' own images count as good as the registry's: whoever runs one runs it as the own user.
-        own = ["skopeo", "--insecure-policy", *(["--tmpdir", str(temporary)] if temporary else []), verb]
+        own = ["skopeo", "--insecure-policy", "--override-arch", self._architecture]
+        own += [*(["--tmpdir", str(temporary)] if temporary else []), verb]
         credentials = ["--authfile", f"/proc/self/fd/{self._authentication}"]
         return run_program([*own, *credentials, *arguments], self._environment, progress=progress, hints=self._hints)
 

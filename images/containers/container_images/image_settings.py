@@ -16,6 +16,12 @@ ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, Recurs
 _MAX_BYTES = 256 * 1024
 """Size at which the plugin refuses a file of settings (`spank-plugin/image_settings.c`)."""
 
+_OF_32_BITS = {"amd64": "386", "arm64": "arm"}
+"""Architectures of 32 bits whose programs run on those of 64 bits."""
+
+_SHOWN = 60
+"""Characters of an image's words in a message."""
+
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(?:\"(.*)\"|'(.*)'|(.*))")
 
 _DIRECTORY = re.compile(r'^cd "(/[^"$`\\]*)" && unset OLDPWD', re.MULTILINE)
@@ -63,9 +69,7 @@ def settings_of_layout(layout: Path) -> GivenSettings:
 
     """
     try:
-        index = json.loads((layout / "index.json").read_text())
-        manifest = _blob(layout, index["manifests"][-1]["digest"])
-        config = _blob(layout, manifest["config"]["digest"]).get("config") or {}
+        config = _configuration(layout).get("config") or {}
         settings = GivenSettings(
             tuple(config.get("Env") or ()), tuple(config.get("Entrypoint") or ()), config.get("WorkingDir") or "/"
         )
@@ -77,6 +81,29 @@ def settings_of_layout(layout: Path) -> GivenSettings:
         )
         raise ImageError(message) from error
     return settings
+
+
+def check_architecture(layout: Path, wanted: str) -> None:
+    """Refuse the only image in an OCI layout if it is for other processors, where its first program would fail.
+
+    Args:
+        layout: The layout.
+        wanted: Architecture of this node, as images name it. It also runs the programs of its predecessor of 32 bits.
+            An image that names no architecture passes.
+
+    Raises:
+        ImageError: The image is for another architecture, or another system than Linux.
+
+    """
+    try:
+        configuration = _configuration(layout)
+        system, architecture = configuration.get("os") or "linux", configuration.get("architecture") or wanted
+    except ODD:
+        return  # `settings_of_layout` tells it
+    if system != "linux" or architecture not in (wanted, _OF_32_BITS.get(wanted)):
+        found = " ".join(f"{system}/{architecture}".split())[:_SHOWN]
+        message = f"the image is for {found}, and programs on this node are for linux/{wanted}. Name an image for it."
+        raise ImageError(message)
 
 
 def settings_of_tree(root: Path) -> GivenSettings:
@@ -135,6 +162,12 @@ def _text(root: Path, name: str) -> str:
             return file.read(_MAX_BYTES).decode(errors="surrogateescape")
     except OSError:
         return ""
+
+
+def _configuration(layout: Path) -> dict[str, Any]:
+    index = json.loads((layout / "index.json").read_text())
+    manifest = _blob(layout, index["manifests"][-1]["digest"])
+    return _blob(layout, manifest["config"]["digest"])
 
 
 def _blob(layout: Path, digest: str) -> dict[str, Any]:

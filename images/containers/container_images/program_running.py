@@ -19,6 +19,9 @@ _UNREACHABLE = (
     r"toomanyrequests|status ?(code)?( from registry)?:? (429|5\d\d)\b"
 )
 
+_NOT_FOR_NODE = r"no image found in (image index|manifest list)"
+_FOR_NODE = "The image has no variant for the processors of this node."
+
 _LIMITED, _FULL, _UNKNOWN = r"toomanyrequests|\b429\b", r"no space left|quota", r"x509|certificate"
 
 USER_HINTS = {
@@ -26,6 +29,7 @@ USER_HINTS = {
     "in ~/.docker/config.json, ~/.config/containers/auth.json or ~/.config/enroot/.credentials?",
     _LIMITED: "The registry limits pulls: wait, or log in to it.",
     _FULL: f"The home is full: remove what is not needed, such as folders in ~/{STORE}/images.",
+    _NOT_FOR_NODE: _FOR_NODE,
     _UNKNOWN: "Neither the jail's certificates (/etc/ssl) nor the cluster's settings "
     "(containers.registries) know the registry's authority.",
 }
@@ -37,6 +41,7 @@ ADMIN_HINTS = {
     _LIMITED: "The registry limits pulls: wait, or put a login into the Secret that containers.images_secret names.",
     _FULL: "The jail's volume is full: make it larger (jail.storage.size_gib), remove files in homes, or take images "
     "out of containers.images.",
+    _NOT_FOR_NODE: _FOR_NODE,
     _UNKNOWN: "Neither the certificates of the workers' image nor containers.registries know the registry's authority.",
 }
 """The same for the admin, who publishes images."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests import debian_packages
 from tests.cluster.certificates import Authority
+from tools.kube.archives import architecture as architecture_here
 
 PROGRAMS = ("skopeo", "umoci")
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -51,8 +52,15 @@ def special(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarf
     return info
 
 
-def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path:
-    """Make an OCI layout of an image."""
+def make_layout(
+    folder: Path,
+    layers: Iterable[bytes],
+    *,
+    architecture: str = architecture_here(),
+    system: str = "linux",
+    **config: object,
+) -> Path:
+    """Make an OCI layout of an image, for this machine if no other one is named."""
     blobs = folder / "blobs/sha256"
     blobs.mkdir(parents=True)
 
@@ -63,8 +71,8 @@ def make_layout(folder: Path, layers: Iterable[bytes], **config: object) -> Path
 
     described = [blob(item, "layer.v1.tar") for item in layers]
     rootfs = {"type": "layers", "diff_ids": [item["digest"] for item in described]}
-    platform = {"architecture": "amd64", "os": "linux"}
-    settings = blob(json.dumps({**platform, "config": config, "rootfs": rootfs}).encode(), "config.v1+json")
+    of = {"architecture": architecture, "os": system}
+    settings = blob(json.dumps({**of, "config": config, "rootfs": rootfs}).encode(), "config.v1+json")
     manifest = blob(
         json.dumps({"schemaVersion": 2, "config": settings, "layers": described}).encode(), "manifest.v1+json"
     )

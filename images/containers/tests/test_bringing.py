@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from containers_testing.image_registry import layer, log_in, make_layout, running, special, variables_of_programs
@@ -31,6 +32,7 @@ from container_images.store_cleaning import remove
 from tests.waiting import wait_until
 
 FOLDER = Path(__file__).parents[1]
+INDEX = "application/vnd.oci.image.index.v1+json"
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +130,83 @@ def test_the_bytes_of_an_image_are_counted_for_the_start_that_brings_it(
     size = (Path(starts[0][-1].removeprefix("image=")) / "size").read_text()
     assert starts[0][-2] == f"brought={size}"
     assert not [line for line in starts[1] if line.startswith("brought=")]
+
+
+def an_index(folder: Path, architectures: Sequence[tuple[str, dict[str, str]]]) -> Path:
+    """Make a layout of an image for several architectures, with its name in the file `it`."""
+    manifests = []
+    for name, platform_of_it in architectures:
+        single = make_layout(folder / name, [layer([("it", name.encode())])], architecture=name)
+        (manifest,) = json.loads((single / "index.json").read_text())["manifests"]
+        manifests.append({**manifest, "platform": {"architecture": name, "os": "linux", **platform_of_it}})
+        shutil.copytree(single, folder / "image", dirs_exist_ok=True)
+    index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}).encode()
+    digest = hashlib.sha256(index).hexdigest()
+    (folder / "image/blobs/sha256" / digest).write_bytes(index)
+    described = {"mediaType": INDEX, "digest": f"sha256:{digest}", "size": len(index)}
+    (folder / "image/index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [described]}))
+    return folder / "image"
+
+
+def for_machine(image: Path, machine: str, tmp_path: Path, programs: dict[str, str]) -> str:
+    """Bring an image for a machine, and return what is in its file `it`."""
+    new, part = tmp_path / "new", tmp_path / "part"
+    new.mkdir()
+    part.mkdir()
+    reference = parse(str(image), tmp_path)
+    with (tmp_path / "auth.json").open("w+") as authentication:
+        authentication.write("{}")
+        authentication.flush()
+        variables = {**programs, "HOME": str(tmp_path)}
+        bringer = ImageBringer(reference, authentication.fileno(), variables, print, machine=machine)
+        bringer.bring(bringer.digest(), part, new)
+    return (new / "rootfs/it").read_text()
+
+
+@pytest.mark.parametrize(("machine", "architecture"), [("x86_64", "amd64"), ("aarch64", "arm64")])
+def test_of_an_image_for_several_architectures_that_of_the_machine_is_brought(
+    tmp_path: Path, programs: dict[str, str], machine: str, architecture: str
+) -> None:
+    index = an_index(tmp_path, [("s390x", {}), ("arm64", {"variant": "v8"}), ("amd64", {})])
+
+    assert for_machine(index, machine, tmp_path, programs) == architecture
+
+
+def test_an_image_without_a_variant_for_the_machine_is_refused(tmp_path: Path, programs: dict[str, str]) -> None:
+    index = an_index(tmp_path, [("s390x", {}), ("amd64", {})])
+
+    with pytest.raises(ImageError, match=r"architecture arm64.*no variant for the processors of this node"):
+        for_machine(index, "aarch64", tmp_path, programs)
+
+
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        ({"architecture": "arm64"}, "linux/arm64"),
+        ({"system": "windows", "architecture": "amd64"}, "windows/amd64"),
+        ({"architecture": ["amd64"]}, "linux/['amd64']"),
+        ({"architecture": "a\nimage=/etc"}, "linux/a image=/etc"),
+    ],
+)
+def test_an_image_for_other_processors_is_refused_in_words(
+    tmp_path: Path, programs: dict[str, str], of: dict[str, Any], found: str
+) -> None:
+    image = make_layout(tmp_path / "image", [layer([("it", b"x")])], **of)
+
+    with pytest.raises(ImageError) as refused:
+        for_machine(image, "x86_64", tmp_path, programs)
+    assert str(refused.value) == (
+        f"the image is for {found}, and programs on this node are for linux/amd64. Name an image for it."
+    )
+
+
+@pytest.mark.parametrize("architecture", ["amd64", "386", ""])
+def test_an_image_that_runs_on_the_machine_or_names_none_is_brought(
+    tmp_path: Path, programs: dict[str, str], architecture: str
+) -> None:
+    image = make_layout(tmp_path / "image", [layer([("it", b"x")])], architecture=architecture)
+
+    assert for_machine(image, "x86_64", tmp_path, programs) == "x"
 
 
 def test_a_layout_becomes_a_folder_with_files_variables_and_a_directory(
@@ -322,7 +401,7 @@ def test_the_size_of_an_image_is_that_of_its_layers_if_they_say_it(manifest: byt
 @pytest.mark.parametrize(
     "config", [{"Env": 5}, {"Env": [5]}, {"WorkingDir": 5}, {"Entrypoint": [5]}, {"Env": ["A=\ud800"]}]
 )
-def test_an_odd_configuration_is_refused_in_words(config: dict[str, object], tmp_path: Path) -> None:
+def test_an_odd_configuration_is_refused_in_words(config: dict[str, Any], tmp_path: Path) -> None:
     layout = make_layout(tmp_path / "layout", [], **config)
 
     with pytest.raises(ImageError, match="Env and Entrypoint are lists of texts"):
