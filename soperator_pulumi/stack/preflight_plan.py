@@ -44,7 +44,7 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
     # A GPU Operator that exists has already listed its resources on the machines.
-    devices = (*(_GPUS if _gpu_operators(deployment) else ()), *_adapters_to_come(bodies))
+    devices = (*(_GPUS if _releases(deployment, _GPU_OPERATOR) else ()), *_adapters_to_come(bodies))
     every = [
         _planned(resource.inputs, bodies) for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")
     ]
