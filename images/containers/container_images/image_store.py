@@ -75,6 +75,7 @@ class ImageStore:
         if digest := _content(record):
             return digest
         with self._locked(name, "another node to look up the image"):
+            _look_again(record.parent)
             if digest := _content(record):
                 return digest
             try:
@@ -130,6 +131,7 @@ class ImageStore:
         """
         ready = self.named_folder(name)
         with self._locked(_named(name), "another process that makes this container"):
+            _look_again(ready.parent)
             if not ready.is_dir():
                 self._make(ready, _named(name), lambda _part, new: fill(new))
         return ready
@@ -161,6 +163,7 @@ class ImageStore:
         ready = self._ready(digest)
         if not ready.is_dir():
             with self._locked(ready.name, "another process that brings this image"):
+                _look_again(ready.parent)
                 if not ready.is_dir():
                     self.make_room(least_bytes)
                     self._make(ready, ready.name, bring)
@@ -192,6 +195,7 @@ class ImageStore:
             self.make_room(size)
             new.rename(ready)
         except OSError:
+            _look_again(ready.parent)  # if the lock does not hold over all nodes, another one may have been faster
             if not ready.is_dir():
                 raise
         finally:
@@ -236,6 +240,18 @@ def folder_name(digest: str, machine: str) -> str:
 def digest_of_folder(name: str) -> str:
     """Return the digest of the image whose folder has this name."""
     return f"sha256:{name.partition('.')[0]}"
+
+
+def _look_again(folder: Path) -> None:
+    """Have this node see what another one has just made in a folder.
+
+    An NFS client remembers for up to a minute that a name is missing, unless it has changed the folder itself.
+    """
+    change = folder / f"look.{socket.gethostname()}"
+    with suppress(OSError):
+        change.mkdir()
+    with suppress(OSError):
+        change.rmdir()
 
 
 def _named(name: str) -> str:

@@ -8,7 +8,8 @@ import subprocess
 import threading
 from collections.abc import Callable
 from multiprocessing import get_context
-from pathlib import Path
+from pathlib import Path, PosixPath
+from typing import Any, ClassVar
 
 import pytest
 
@@ -35,6 +36,59 @@ def test_an_image_is_brought_once(tmp_path: Path) -> None:
     assert first == second
     assert (first / "rootfs").is_dir()
     assert (tmp_path / "runs").read_text() == "x"
+
+
+class PathOfNfs(PosixPath):
+    """A path as another NFS client has it: a name that was missing stays so until this client changes its folder."""
+
+    _missing: ClassVar[set[str]] = set()
+
+    def is_dir(self) -> bool:
+        return self._is_known() and super().is_dir()
+
+    def read_text(self, *arguments: Any, **named: Any) -> str:
+        if not self._is_known():
+            raise FileNotFoundError(self)
+        return super().read_text(*arguments, **named)
+
+    def mkdir(self, *arguments: Any, **named: Any) -> None:
+        super().mkdir(*arguments, **named)
+        self._missing.clear()
+
+    def rmdir(self) -> None:
+        super().rmdir()
+        self._missing.clear()
+
+    def _is_known(self) -> bool:
+        if not self.exists():
+            self._missing.add(str(self))
+        return str(self) not in self._missing
+
+
+def test_a_node_whose_nfs_client_remembers_that_the_image_is_missing_brings_it_no_second_time(tmp_path: Path) -> None:
+    store = ImageStore(PathOfNfs(tmp_path), lambda _: None)
+    ready = bring(tmp_path)
+    ready.rename(tmp_path / "later")
+    assert not PathOfNfs(ready).is_dir()
+    (tmp_path / "later").rename(ready)
+
+    assert store.folder_of(DIGEST, make) == ready
+    assert (tmp_path / "runs").read_text() == "x"
+    assert [*ready.parent.iterdir()] == [ready]
+
+
+def test_a_node_whose_nfs_client_remembers_that_the_record_is_missing_starts_the_image_of_the_job(
+    tmp_path: Path,
+) -> None:
+    store = ImageStore(PathOfNfs(tmp_path), lambda _: None)
+    ImageStore(tmp_path, lambda _: None).digest_of_job("7", "image", lambda: "sha256:first")
+    (record,) = (tmp_path / "jobs").iterdir()
+    record.rename(tmp_path / "later")
+    with pytest.raises(FileNotFoundError):
+        PathOfNfs(record).read_text()
+    (tmp_path / "later").rename(record)
+
+    assert store.digest_of_job("7", "image", lambda: "sha256:second") == "sha256:first"
 
 
 def test_nodes_of_two_architectures_have_images_of_their_own(tmp_path: Path) -> None:
