@@ -52,7 +52,7 @@ static range OF_SLURMD[] = {
 static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053, 5024};
 
 enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
-enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032, CRONTAB = 2202 };
+enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032, CRONTAB = 2202, ATTACH = 6007, PASS_ON = 5029 };
 
 /* Start of crontab_update_request_msg_t. */
 struct crontab {
@@ -286,6 +286,7 @@ static void mend(uint16_t type, void *body)
 {
     job_step_kill_msg_t *kill = body;
     struct crontab *crontab = body;
+    char **text = body; /* key of a step, or path of a socket */
 
     switch (type) {
     case UPDATE_JOB:
@@ -301,6 +302,11 @@ static void mend(uint16_t type, void *body)
     case CRONTAB:
         if (crontab->jobs)
             for_each(crontab->jobs, mend_job, NULL);
+        break;
+    case ATTACH:
+    case PASS_ON:
+        if (!*text)
+            *text = copy("");
         break;
     case KILL_JOB:
         if (!kill->sjob_id)

@@ -141,7 +141,8 @@ int main(int count, char **words)
     job_desc_msg_t job, *jobs[] = {&job, NULL};
     job_step_kill_msg_t kill = {0};
     struct { const char *text; void *jobs; } crontab = {"", jobs}, removed = {""};
-    void *bodies[] = {NULL, words, &kill, &job, jobs, &crontab, &removed};
+    char *text = NULL;
+    void *bodies[] = {NULL, words, &kill, &job, jobs, &crontab, &removed, &text};
     int result;
 
     for (int i = 1; i < count && i <= 11; i++)
@@ -153,6 +154,9 @@ int main(int count, char **words)
     switch (numbers[8]) {
     case 2:
         puts(kill.sjob_id ? kill.sjob_id : "NULL");
+        break;
+    case 7:
+        puts(text ? text : "NULL");
         break;
     case 3:
     case 4:
@@ -190,7 +194,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SLURMCTLDS, AN_ANSWER, SLURMDS_24, SLURMDS_26 = range(4)
-NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS, A_CRONTAB, NO_CRONTAB = range(7)
+NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS, A_CRONTAB, NO_CRONTAB, NO_TEXT = range(8)
 
 
 def told(
@@ -389,3 +393,13 @@ def test_a_crontab_without_jobs_is_read(build: Path) -> None:
 @pytest.mark.parametrize(("sender", "job"), [(USER_ID, ""), (ROOT_ID, "NULL")])
 def test_a_users_cancellation_without_a_job_is_one_of_an_empty_name(build: Path, sender: int, job: str) -> None:
     assert told(build, REQUEST_KILL_JOB, sender, body=A_CANCELLATION) == (True, job)
+
+
+@pytest.mark.parametrize("kind", [REQUEST_REATTACH_TASKS, REQUEST_FORWARD_DATA])
+@pytest.mark.parametrize(("sender", "text"), [(USER_ID, ""), (ROOT_ID, "NULL")])
+def test_a_user_who_names_no_key_of_a_step_and_no_socket_names_an_empty_one(
+    build: Path, kind: int, sender: int, text: str
+) -> None:
+    """slurmd would end."""
+    for by in SLURMDS_24, SLURMDS_26:
+        assert told(build, kind, sender, by=by, body=NO_TEXT) == (True, text)
