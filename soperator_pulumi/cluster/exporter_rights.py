@@ -85,7 +85,11 @@ def create_exporter_rights(name: str, scope: Scope, component: str, metrics: Met
         labels=scope.object_labels(component),
         annotations=scope.annotations or None,
     )
-    cluster_role = ClusterRole(f"{name}-machines", metadata=machines, rules=_machine_rules(), opts=scope.options())
+    rules = [
+        PolicyRuleArgs(api_groups=[""], resources=["nodes"], verbs=["list"]),  # to find conditions that were left
+        PolicyRuleArgs(api_groups=[""], resources=["nodes/status"], verbs=["patch"]),
+    ]
+    cluster_role = ClusterRole(f"{name}-machines", metadata=machines, rules=rules, opts=scope.options())
     cluster_binding = ClusterRoleBinding(
         f"{name}-machines",
         metadata=machines,
@@ -100,14 +104,6 @@ def _own_rules(metrics: MetricsSpec) -> list[PolicyRuleArgs]:
     events = PolicyRuleArgs(api_groups=[""], resources=["events"], verbs=["create"])
     machine_of_a_pod = PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get"])
     return [*([events] if metrics.events else []), *([machine_of_a_pod] if metrics.node_conditions else [])]
-
-
-def _machine_rules() -> list[PolicyRuleArgs]:
-    """Return the rights on machines: to find leftover conditions, and to write those of this cluster."""
-    return [
-        PolicyRuleArgs(api_groups=[""], resources=["nodes"], verbs=["list"]),
-        PolicyRuleArgs(api_groups=[""], resources=["nodes/status"], verbs=["patch"]),
-    ]
 
 
 def account_files() -> Mount:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from soperator_pulumi.monitoring.panels import COLUMNS, HERE, Dashboard, Panel, PanelKind, Query, Row, Unit, Variable
+from soperator_pulumi.monitoring.panels import COLUMNS, HERE, Dashboard, Panel, PanelKind, Query, Row, Unit
 
 LABELS: Mapping[str, str] = {"grafana_dashboard": "1"}
 """Labels of ConfigMaps that the chart's sidecar loads into Grafana (`grafana.sidecar.dashboards`)."""
@@ -63,7 +63,9 @@ def _choices(dashboard: Dashboard) -> Iterator[dict[str, Any]]:
     yield {**_choice("cluster", "Cluster", "label_values(slurm_nodes, cluster)"), **_ALL_AT_FIRST, "multi": True}
     yield _choice("namespace", "Namespace", 'label_values(slurm_nodes{cluster=~"$cluster"}, namespace)')
     for variable in dashboard.variables:
-        yield _own_choice(variable)
+        query = f"label_values({_selected(variable.metric)}, {variable.of})"
+        several = {**_ALL_AT_FIRST, "multi": True} if variable.several else {}
+        yield {**_choice(variable.name, variable.label, query), **several}
 
 
 _ALL_AT_FIRST = {"includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}}
@@ -80,12 +82,6 @@ def _choice(name: str, label: str, query: str) -> dict[str, Any]:
         "refresh": 2,  # whenever the time range changes
         "sort": 1,
     }
-
-
-def _own_choice(variable: Variable) -> dict[str, Any]:
-    query = f"label_values({_selected(variable.metric)}, {variable.of})"
-    several = {**_ALL_AT_FIRST, "multi": True} if variable.several else {}
-    return {**_choice(variable.name, variable.label, query), **several}
 
 
 def _placed(rows: tuple[Row, ...]) -> Iterator[dict[str, Any]]:

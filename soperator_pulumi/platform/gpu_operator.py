@@ -23,10 +23,11 @@ def gpu_operator_values(spec: GpuOperatorSpec) -> dict[str, Any]:
     """Return the default values for the chart."""
     # A list replaces the chart's list, so both lists repeat the chart's own taint.
     tolerations = [GPU_TAINT, *written(spec.tolerations)]
+    place = spec.install_dir
     return {
         "operator": {"runtimeClass": spec.runtime_class},
         "driver": _driver(spec),
-        **_places(spec.install_dir),
+        **({"toolkit": {"installDir": place}, "hostPaths": {"driverInstallDir": place}} if place else {}),
         "mig": {"strategy": spec.mig_strategy.value},
         "gdrcopy": {"enabled": spec.gdrcopy},
         "dcgmExporter": {"hpcJobMapping": {"enabled": True, "directory": spec.job_mapping}},
@@ -39,12 +40,6 @@ def gpu_operator_values(spec: GpuOperatorSpec) -> dict[str, Any]:
 _OF_CONTROL_PLANE = [
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": "", "effect": "NoSchedule"}
 ]
-
-
-def _places(directory: str | None) -> dict[str, Any]:
-    if directory is None:
-        return {}
-    return {"toolkit": {"installDir": directory}, "hostPaths": {"driverInstallDir": directory}}
 
 
 def _driver(spec: GpuOperatorSpec) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Kubernetes does not accept requests that differ from limits for them, so every resource has a single number.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -83,8 +83,10 @@ def problems(devices: Devices, path: str, *, constrained: bool) -> Iterator[Prob
     """
     yield from gpus.problems(devices.gpus, f"{path}.gpus", constrained=constrained)
     yield from _named_twice(devices, path)
-    if known(devices.huge_pages):
-        yield from _page_problems(devices.huge_pages, f"{path}.huge_pages")
+    for size, memory in devices.huge_pages.items() if known(devices.huge_pages) else ():
+        if amount(memory) % amount(size):
+            text = f'got "{memory}", needs a multiple of the size of a page, {size}.'
+            yield Problem(f"{path}.huge_pages.{size}", text)
 
 
 def _named_twice(devices: Devices, path: str) -> Iterator[Problem]:
@@ -102,9 +104,3 @@ def _named_twice(devices: Devices, path: str) -> Iterator[Problem]:
 
 def _again(name: str, path: str, other: str) -> Problem:
     return Problem(path, f'"{name}" is also a resource of {other}. Remove one.')
-
-
-def _page_problems(huge_pages: Mapping[str, str], path: str) -> Iterator[Problem]:
-    for size, memory in huge_pages.items():
-        if amount(memory) % amount(size):
-            yield Problem(f"{path}.{size}", f'got "{memory}", needs a multiple of the size of a page, {size}.')

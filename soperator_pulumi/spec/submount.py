@@ -117,17 +117,12 @@ def problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, 
     for index, submount in enumerate(submounts):
         path = f"jail.submounts[{index}]"
         if known(submount.path):
-            yield from _path_problems(submount, path)
+            if reason := jail_path_problem(submount.path):
+                yield Problem(f"{path}.path", f'got "{submount.path}", {reason}')
             yield from _collisions(submounts, index, path)
         yield from _role_problems(submount, path)
         yield from _node_set_problems(submount, [node_set.name for node_set in node_sets], path)
         yield from _source_problems(submount, path)
-
-
-def _path_problems(submount: SubmountSpec, path: str) -> Iterator[Problem]:
-    reason = jail_path_problem(submount.path)
-    if reason:
-        yield Problem(f"{path}.path", f'got "{submount.path}", {reason}')
 
 
 def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> Iterator[Problem]:

@@ -106,7 +106,11 @@ def plan(
     looks = [_look(node_set, snapshot, marker, held_by) for node_set in leaving]
     refusals = [] if marker.operation in RECREATES_PODS else [*_refusals(leaving, reserved, pending)]
     held = [look.held() for look in looks if look.waiting]
-    protecting = [*_protecting(leaving, snapshot, others)]
+    policies = {**others, **{node_set.node_set: node_set.policy for node_set in leaving}}
+    protecting = [
+        ProtectingSet(node_set, policies.get(node_set) or DrainSpec(), references)
+        for node_set, references in shared(leaving, snapshot).items()
+    ]
     judged = verdict(held, elapsed_seconds, Treatment(treated, unrequeueable), protecting)
     stop = (*refusals, *judged.stop)
     return Plan(
@@ -212,14 +216,6 @@ def _reason(node: Node, marker: Marker) -> str | None:
     # Slurm 24.11 keeps the reason after an undrain, so a node may have such a reason without a drain.
     earlier = Marker.read(node.reason, marker.owner)
     return str(replace(marker, before=earlier.before if earlier else node.reason))
-
-
-def _protecting(
-    leaving: Sequence[DrainRequest], snapshot: Snapshot, others: Mapping[str, DrainSpec]
-) -> Iterator[ProtectingSet]:
-    policies = {**others, **{node_set.node_set: node_set.policy for node_set in leaving}}
-    for node_set, references in shared(leaving, snapshot).items():
-        yield ProtectingSet(node_set, policies.get(node_set) or DrainSpec(), references)
 
 
 def _last_end(jobs: Collection[Job]) -> float | None:
