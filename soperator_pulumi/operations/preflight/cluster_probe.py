@@ -1,5 +1,6 @@
 """Probes: pods that test something in the cluster, and the judgement of their answers."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,3 +75,12 @@ def answer_of(pod: Pod | None) -> str | None:
         if ended.get("message"):
             return str(ended["message"])
     return None
+
+
+def json_answer_of(pod: Pod | None) -> Json | None:
+    """Return the answer of a pod's program that writes a JSON object; None if there is none, or it is cut off."""
+    text = answer_of(pod)
+    try:
+        return None if text is None else dict(json.loads(text))
+    except ValueError:
+        return None

@@ -12,7 +12,7 @@ from typing import Any
 from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight import probing_client
-from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, harmless, probe_pod
+from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, harmless, json_answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.operations.preflight.probe_place import ProbePlace
@@ -97,7 +97,7 @@ def network_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence
     objects = [_service(service, place), *_policies(place, server, limited), *pods]
 
     def judge(found: Mapping[str, Pod]) -> Iterator[Diagnosis]:
-        answers = {name: _answer(found.get(name)) for name in (free, limited)}
+        answers = {name: json_answer_of(found.get(name)) for name in (free, limited)}
         yield from network_findings(answers[free], answers[limited], across=first != last)
 
     return ClusterProbe(CHECK, "network", objects, [free, limited], judge)
@@ -160,14 +160,6 @@ def _policy_faults(free: Mapping[str, Any], limited: Mapping[str, Any]) -> Itera
     if limited["open"].get("link_local"):
         text = f"the metadata service ({_METADATA}) is open to a pod whose policy does not name it"
         yield refused(CHECK, "network.egress", text, "link-local addresses closed to jobs", closed)
-
-
-def _answer(pod: Pod | None) -> Mapping[str, Any] | None:
-    text = answer_of(pod)
-    try:
-        return None if text is None else dict(json.loads(text))
-    except ValueError:
-        return None
 
 
 def image_with_python(every: Sequence[PlannedPods]) -> Json:

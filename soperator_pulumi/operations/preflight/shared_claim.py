@@ -1,11 +1,10 @@
 """Volume of the jail: two pods write to it at the same time, on two machines if there are two."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
-from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, probe_pod
+from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, json_answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.named_objects import Reference
 from soperator_pulumi.operations.preflight.network_probe import image_with_python
@@ -95,7 +94,7 @@ def storage_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence
         objects.append(body)
 
     def judge(found: Mapping[str, Pod]) -> Iterator[Diagnosis]:
-        answers = [_answer(found.get(name)) for name in names]
+        answers = [json_answer_of(found.get(name)) for name in names]
         reasons = {why for name in names if (why := _why_open(found.get(name)))}
         yield shared_finding(reference, answers, "; ".join(sorted(reasons)), across=where[0] != where[1])
 
@@ -139,14 +138,6 @@ def _claim(name: str, reference: Reference) -> Json:
         **({"storageClassName": reference.name} if reference.name else {}),
     }
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
-
-
-def _answer(pod: Pod | None) -> Mapping[str, object] | None:
-    text = answer_of(pod)
-    try:
-        return None if text is None else dict(json.loads(text))
-    except ValueError:
-        return None
 
 
 def _why_open(pod: Pod | None) -> str:
