@@ -11,7 +11,7 @@ from pathlib import Path
 from container_images.image_reference import ImageReference
 from container_images.image_settings import ODD, check_architecture, settings_of_layout, write_settings
 from container_images.program_running import USER_HINTS, run_program
-from container_images.store_cleaning import open_to_owner, size_of
+from container_images.store_cleaning import mib, open_to_owner, size_of
 
 _NAME = "image"
 """Tag in the OCI layout of one image."""
@@ -20,11 +20,6 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Architectures as images name them, by the kernel's name. Others have the same name, such as ppc64le."""
 
 _RETRIES = 3
-_MIB = 1024 * 1024
-
-
-def _no_check(_wanted: int) -> None:
-    pass
 
 
 class ImageBringer:
@@ -50,7 +45,7 @@ class ImageBringer:
         say: Callable[[str], None],
         *,
         hints: Mapping[str, str] = USER_HINTS,
-        check_room: Callable[[int], None] = _no_check,
+        check_room: Callable[[int], None] = lambda _: None,
         machine: str = platform.machine(),
     ) -> None:
         self._image = image
@@ -90,13 +85,13 @@ class ImageBringer:
         keep_whole_blobs(layout)
         # Files are as large as the compressed layers, or larger.
         self._check_room(max(2 * self.least_bytes - size_of(layout), 0))
-        of_all = f" of {self.least_bytes / _MIB:.0f} MiB" if self.least_bytes else ""
+        of_all = f" of {mib(self.least_bytes)}" if self.least_bytes else ""
         self._say(f"pulls {self._image.skopeo}{of_all}")
         self._skopeo(
             *("copy", "--retry-times", str(_RETRIES)),
             *(self._pinned(digest), f"oci:{layout}:{_NAME}"),
             temporary=part / "tmp",
-            progress=lambda: self._go_on(f"has {size_of(layout) / _MIB:.0f} MiB{of_all}"),
+            progress=lambda: self._go_on(f"has {mib(size_of(layout))}{of_all}"),
         )
         check_architecture(layout, self._architecture)
         self._check_room(size_of(layout))
@@ -104,7 +99,7 @@ class ImageBringer:
         run_program(
             ["umoci", "raw", "unpack", "--rootless", "--image", f"{layout}:{_NAME}", str(root)],
             self._environment,
-            progress=lambda: self._go_on(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
+            progress=lambda: self._go_on(f"has unpacked {mib(size_of(root))}"),
             hints=self._hints,
         )
         self._say("opens its files to their owner")

@@ -5,13 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from container_images.program_running import run_program
-from container_images.store_cleaning import recorded_size, size_of
-
-_MIB = 1024 * 1024
-
-
-def _no_check() -> None:
-    pass
+from container_images.store_cleaning import mib, recorded_size, size_of
 
 
 def copy_image(
@@ -20,7 +14,7 @@ def copy_image(
     environment: Mapping[str, str],
     say: Callable[[str], None],
     *,
-    check: Callable[[], None] = _no_check,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
     """Copy the files and the settings of an image into an empty folder. The copies belong to the user.
 
@@ -39,7 +33,7 @@ def copy_image(
 
     def go_on() -> None:
         check()
-        say(f"has copied {size_of(new) / _MIB:.0f} MiB of {size / _MIB:.0f} MiB")
+        say(f"has copied {mib(size_of(new))} of {mib(size)}")
 
     run_program(
         ["cp", "--archive", "--reflink=auto", str(image / "rootfs"), str(new / "rootfs")], environment, progress=go_on

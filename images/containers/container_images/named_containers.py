@@ -6,9 +6,8 @@ from pathlib import Path
 from container_images.image_copying import copy_image
 from container_images.image_reference import ImageError
 from container_images.image_store import ImageStore
-from container_images.store_cleaning import size_of
+from container_images.store_cleaning import mib, size_of
 
-_MIB = 1024 * 1024
 _MAKER = "made_by"
 """File in a container's folder with the step that made it: all nodes of that step start it as new."""
 
@@ -64,7 +63,7 @@ class NamedContainers:
 
     def _copy(self, image: Path, new: Path, step: str) -> None:
         size = size_of(image)
-        self._say(f"makes a container of {size / _MIB:.0f} MiB")
+        self._say(f"makes a container of {mib(size)}")
         self._store.make_room(size)
         copy_image(image, new, self._environment, self._say)
         (new / _MAKER).write_text(step)

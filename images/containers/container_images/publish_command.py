@@ -18,15 +18,14 @@ from container_images.import_settings import SETTINGS, ImportSettings, read_sett
 from container_images.program_running import ADMIN_HINTS
 from container_images.published_images import PUBLISHED, open_to_all, read_former, read_names, write_names
 from container_images.registry_settings import in_mirrors, skopeo_home
-from container_images.store_cleaning import empty_trash, remove_images, remove_parts
+from container_images.store_cleaning import empty_trash, gib, remove_images, remove_parts
 
 _MACHINE = platform.machine()
 
 _OPEN_FOLDERS = ("", "images", "uses")
 """Folders of the store that users read; the others are root's alone."""
 
-_GIB = 1024**3
-_RESERVE_BYTES, _RESERVE_DIVISOR = 10 * _GIB, 50
+_RESERVE_BYTES, _RESERVE_DIVISOR = 10 * 1024**3, 50
 """Space on the volume that images never use, because the homes are on it: 10 GiB, or a fiftieth of a small volume."""
 
 
@@ -141,8 +140,8 @@ class _Publisher:
         reserve = min(_RESERVE_BYTES, size // _RESERVE_DIVISOR)
         if size and free < wanted + reserve:  # some file systems don't say
             message = (
-                f"the jail's volume has {free / _GIB:.2f} GiB free, and needs {(wanted + reserve) / _GIB:.2f} GiB, of "
-                f"which {reserve / _GIB:.2f} GiB stay free for the homes. Make the volume larger "
+                f"the jail's volume has {gib(free)} free, and needs {gib(wanted + reserve)}, of "
+                f"which {gib(reserve)} stay free for the homes. Make the volume larger "
                 "(jail.storage.size_gib), remove files in homes, or take images out of containers.images."
             )
             raise ImageError(message)

@@ -17,7 +17,7 @@ from pathlib import Path
 from container_images.image_reference import ImageError
 from container_images.image_settings import settings_of_folder, write_for_enroot
 from container_images.program_running import run_program
-from container_images.store_cleaning import open_to_owner
+from container_images.store_cleaning import mib, open_to_owner
 
 _STDIN = 0
 _READY = "ready"
@@ -26,8 +26,6 @@ _ANSWER_BYTES = 299
 
 _MEMORY_MIB = 128
 """Memory of mksquashfs, whose default is a quarter of the machine's. The job's own memory is in use."""
-
-_MIB = 1024 * 1024
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
@@ -107,11 +105,11 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
                 *("-processors", str(len(os.sched_getaffinity(0))), *_with_settings(Path(part))),
             ],
             environment,
-            progress=lambda: print(f"has written {_size(new) / _MIB:.0f} MiB", flush=True),
+            progress=lambda: print(f"has written {mib(_size(new))}", flush=True),
         )
         size = _size(new)
         _move(new, target)
-    print(f"has saved {size / _MIB:.0f} MiB in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"has saved {mib(size)} in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _move(new: Path, target: Path) -> None:

@@ -10,13 +10,12 @@ from pathlib import Path
 from container_images.image_reference import SQUASHFS, ImageError, ImageReference, version_of
 from container_images.image_settings import settings_of_tree, write_settings
 from container_images.program_running import run_program
-from container_images.store_cleaning import open_to_owner, size_of
+from container_images.store_cleaning import mib, open_to_owner, size_of
 
 _SUPERBLOCK_BYTES = 96
 _QUEUE_MIB = 32
 """Memory of a queue of unsquashfs. Its default of 256 MiB is more than many jobs have."""
 
-_MIB = 1024 * 1024
 
 _OF_ROOT = re.compile(r"because you're not superuser")
 """Errors of unsquashfs about devices. No user can make them, and a container has those of the job."""
@@ -56,7 +55,7 @@ class SquashfsBringer:
         """
         began = time.monotonic()
         root = new / "rootfs"
-        self._say(f"unpacks {self._path} of {self.least_bytes / _MIB:.0f} MiB")
+        self._say(f"unpacks {self._path} of {mib(self.least_bytes)}")
         queues = ("-data-queue", str(_QUEUE_MIB), "-frag-queue", str(_QUEUE_MIB))
         processors = ("-processors", str(len(os.sched_getaffinity(0))))
         run_program(
@@ -72,7 +71,7 @@ class SquashfsBringer:
                 str(self._path),
             ],
             self._environment,
-            progress=lambda: self._say(f"has unpacked {size_of(root) / _MIB:.0f} MiB"),
+            progress=lambda: self._say(f"has unpacked {mib(size_of(root))}"),
             harmless=_OF_ROOT,
         )
         if version_of(self._path.stat()) != self._image.version:

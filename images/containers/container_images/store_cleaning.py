@@ -12,7 +12,6 @@ from pathlib import Path
 
 from container_images.image_reference import ImageError
 
-_GIB = 1024**3
 _DAY = 86_400
 _BLOCK = 4096
 
@@ -239,4 +238,9 @@ def _refusal(wanted: int, limits: StoreLimits, used: list[_StoredImage], named: 
 
 def gib(size: int) -> str:
     """Return bytes in GiB, for messages."""
-    return f"{size / _GIB:.2f} GiB"
+    return f"{size / 1024**3:.2f} GiB"
+
+
+def mib(size: int) -> str:
+    """Return bytes in whole MiB, for messages."""
+    return f"{size / 1024**2:.0f} MiB"
