@@ -35,6 +35,7 @@ from soperator_pulumi.convert.slurm_text import (
     put_parameter,
     read_options,
     read_parameters,
+    slurm_value,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.types.quantity import MIB_PER_GIB
@@ -196,7 +197,7 @@ def put_extra_conf(work: Conversion, place: Section) -> list[Partition]:
         return read_parameters(work, place.at("extraConf"))
     for key, value in place.at("extraConfMap").entries():
         if value.tree is not None and not _is_empty(value):
-            put_parameter(work, key, _listed(value), value)
+            put_parameter(work, key, slurm_value(value), value)
     return []
 
 
@@ -246,7 +247,7 @@ def _put_extra(work: Conversion, item: dict[str, Any], spec: Section) -> None:
         given = read_options(work, spec.at("extraConf"))
     else:
         conf = [(key, value) for key, value in spec.at("extraConfMap").entries() if not _is_empty(value)]
-        given = [(key, _listed(value), tuple(value.leaves())) for key, value in conf]
+        given = [(key, slurm_value(value), tuple(value.leaves())) for key, value in conf]
     sizes = {key.lower(): (str(value), leaves) for key, value, leaves in given}
     if cpus := scheduled_cpus(sizes):
         _put_conf_size(work, item, "cpus", *cpus)
@@ -327,11 +328,6 @@ def _image(place: Section) -> tuple[str, list[Leaf]]:
     if digest.text():
         return f"{repository.text()}@{digest.text()}", [*repository.leaves(), *digest.leaves()]
     return f"{repository.text()}:{tag.text()}", [*repository.leaves(), *tag.leaves()]
-
-
-def _listed(place: Section) -> object:
-    value = place.plain()
-    return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _is_empty(place: Section) -> bool:

@@ -121,7 +121,7 @@ def read_parameters(work: Conversion, place: Section) -> list[Partition]:
 def read_options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[Leaf, ...]]]:
     """Return settings that are given as text or as a mapping."""
     if entries := place.entries():
-        return [(key, _listed(entry), tuple(entry.leaves())) for key, entry in entries]
+        return [(key, slurm_value(entry), tuple(entry.leaves())) for key, entry in entries]
     options: list[tuple[str, object, tuple[Leaf, ...]]] = []
     for leaf in place.leaves():
         found = [setting for line in lines(str(leaf.value)) for setting in settings(line)] if leaf.value else []
@@ -298,7 +298,7 @@ def _checked(key: str, value: object, table: Mapping[str, Kind], owned: Mapping[
     return spelling, f"{key}: {text}" if text[0].isupper() else f"{key} {text}"
 
 
-def _listed(place: Section) -> object:
+def slurm_value(place: Section) -> object:
     """Return a value; a list in the form that Slurm writes."""
     value = place.plain()
     return ",".join(map(str, value)) if isinstance(value, list) else value
