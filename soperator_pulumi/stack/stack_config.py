@@ -10,7 +10,6 @@ import pulumi
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.spec.cluster import ClusterSpec
-from soperator_pulumi.spec.merging import merged
 from soperator_pulumi.spec.validation.messages import meant_key, shown
 
 NAMESPACE = "soperator:"
@@ -156,3 +155,12 @@ def _value(text: object) -> object:
         return json.loads(text) if isinstance(text, str) and text[:1] in {"{", "["} else text
     except ValueError:
         return text
+
+
+def merged(defaults: object, own: object) -> object:
+    """Return `own` over `defaults`: mappings merge by key, null removes a key, anything else in `own` replaces."""
+    if not isinstance(own, Mapping):
+        return own
+    base = defaults if isinstance(defaults, Mapping) else {}
+    both = {**base, **{key: merged(base.get(key), value) for key, value in own.items()}}
+    return {key: value for key, value in both.items() if value is not None}

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator_pulumi.spec.merging import merged
 from soperator_pulumi.stack import stack_config
 from tests.strategies import a_spec
 
@@ -44,7 +43,7 @@ def texts(values: dict[str, Any]) -> list[str]:
     ],
 )
 def test_mappings_merge_key_by_key_and_all_else_wins_whole(defaults: object, own: object, expected: object) -> None:
-    assert merged(defaults, own) == expected
+    assert stack_config.merged(defaults, own) == expected
 
 
 @settings(max_examples=50)
@@ -52,11 +51,11 @@ def test_mappings_merge_key_by_key_and_all_else_wins_whole(defaults: object, own
 def test_a_description_wins_over_every_default_and_nothing_else_of_them_is_lost(
     defaults: dict[str, Any], own: dict[str, Any]
 ) -> None:
-    found = merged(defaults, own)
+    found = stack_config.merged(defaults, own)
 
     assert isinstance(found, dict)
     assert found.keys() == {key for key, value in {**defaults, **own}.items() if value is not None}
-    assert merged(found, own) == found
+    assert stack_config.merged(found, own) == found
     assert {key: found[key] for key in found.keys() - own.keys()} == {
         key: defaults[key] for key in found.keys() - own.keys()
     }
