@@ -86,8 +86,8 @@ def require_images_that_can_be_pulled(stack: str, clusters: Sequence[Described])
     for cluster in clusters:
         if isinstance(cluster.merged, Mapping) and not cluster.merged.get("images"):
             raise UserError(
-                f"stacks/Pulumi.{stack}.yaml names no images. Those built on this machine are out of reach for the "
-                "chosen Kubernetes. Push them to your registry with `make images REGISTRY=...`, then add the "
+                f"stacks/Pulumi.{stack}.yaml names no images, and the chosen Kubernetes cannot get those that were "
+                "built on this machine. Push them to your registry with `make images REGISTRY=...`, then add the "
                 f"`images:` block that it prints to {cluster.path}."
             )
 

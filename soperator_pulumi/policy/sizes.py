@@ -292,7 +292,7 @@ def _killed(resource: ResourceView) -> Iterator[Finding]:
         and (resource.is_ours or resource.is_patch)
     ):
         yield Finding(
-            resource, path, f"got {seconds}, needs {_GRACE} or more: Kubernetes would kill the pod at its work"
+            resource, path, f"got {seconds}, needs {_GRACE} or more: Kubernetes would kill the pod while it works"
         )
 
 

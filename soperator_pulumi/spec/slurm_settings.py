@@ -57,7 +57,7 @@ def settings_problems(
             hint = f'Did you mean "{spelling[near[0]]}"?' if near else "See slurm.conf(5) for its settings."
             found.append(Problem(key, f"Slurm has no such setting. {hint}"))
         elif name in seen:
-            found.append(Problem(key, f'is "{seen[name]}" again: Slurm ignores case. Remove one.'))
+            found.append(Problem(key, f'is the same setting as "{seen[name]}": Slurm ignores case. Remove one.'))
         else:
             text = _value_problem(_as_text(value), table[spelling[name]]) or _entry_problem(name, value)
             found.extend([Problem(key, text)] if text else [])

@@ -108,7 +108,7 @@ def test_a_source_larger_than_the_volume_is_reported_before_anything_is_copied(w
     with small_volume(work / "small", "1m") as jail:
         done = trees.run(trees.populate(jail, "--root", work / "source"))
         assert done.returncode == TRY_AGAIN
-        assert "the volume has 0 MiB free, the source has 3 MiB. Enlarge it." in done.stderr
+        assert "the volume has 0 MiB free, the source has 3 MiB. Enlarge the volume." in done.stderr
         assert not trees.is_complete(jail)
 
 

@@ -84,10 +84,12 @@ def _require_room(tree: Path, entries: int, size: int) -> None:
     free = volume.f_bavail * volume.f_frsize
     if size > free:
         raise TryAgainError(
-            f"the volume has {free // MIB:,} MiB free, the source has {-(-size // MIB):,} MiB. Enlarge it."
+            f"the volume has {free // MIB:,} MiB free, the source has {-(-size // MIB):,} MiB. Enlarge the volume."
         )
     if volume.f_files and entries > volume.f_ffree:  # 0 on file systems without a fixed number of inodes
-        raise TryAgainError(f"the volume has {volume.f_ffree:,} inodes free, the source needs {entries:,}. Enlarge it.")
+        raise TryAgainError(
+            f"the volume has {volume.f_ffree:,} inodes free, the source needs {entries:,}. Enlarge the volume."
+        )
 
 
 @dataclass
