@@ -123,10 +123,8 @@ class NodeReport:
         sizes = []
         for user in self._users():
             if self._is_gone(user, now):
-                shutil.rmtree(self._disk / str(user))
-                self._say(f"removed the copies of container images of the user {user}, who is gone")
-            else:
-                sizes += sizes_below(self._disk, Path(str(user), "images"))
+                self._remove(user, now)
+            sizes += sizes_below(self._disk, Path(str(user), "images"))
         # Files with sizes are their users', who may have written anything there.
         disk = os.statvfs(self._disk)
         used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
@@ -146,6 +144,15 @@ class NodeReport:
             return False
         since = self._unknown_since.setdefault(user, now)
         return now >= since + _GONE_SECONDS and not self._has_processes(user)
+
+    def _remove(self, user: int, now: float) -> None:
+        folder = self._disk / str(user)
+        try:
+            shutil.rmtree(folder)
+            self._say(f"removed the copies of container images of the user {user}, who is gone")
+        except OSError as error:
+            self._unknown_since[user] = now
+            self._say(f"{folder}, of a user who is gone, stays for another hour: {error.filename}: {error.strerror}.")
 
     def _write(self, now: float) -> None:
         report = {

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ class Node:
         self.counts, self.disk, self.reports = (folder / name for name in ("starts", "disk", "reports"))
         self.copies = self.disk / str(OWN) / "images"
         self.is_known = True
-        self.has_processes: bool | None = False
+        self.has_processes: Callable[[int], bool] = lambda _: False
         self.report = NodeReport(
             "gpu-0",
             counts=self.counts,
@@ -30,8 +32,11 @@ class Node:
             reports=self.reports,
             say=self.said.append,
             is_known=lambda _: self.is_known,
-            has_processes=lambda user: has_processes(user) if self.has_processes is None else self.has_processes,
+            has_processes=self._has_processes,
         )
+
+    def _has_processes(self, user: int) -> bool:
+        return self.has_processes(user)
 
     def count(self, *lines: str) -> None:
         with self.counts.open("a") as counts:
@@ -165,9 +170,26 @@ def test_a_user_who_comes_back_keeps_the_copies(node: Node) -> None:
     assert node.reported(1.5 * HOUR)["copies"] == {"images": 1, "bytes": 100}
 
 
+def test_copies_that_cannot_be_removed_stop_no_report_and_are_tried_an_hour_later(node: Node) -> None:
+    def it_goes_meanwhile(_user: int) -> bool:
+        shutil.rmtree(node.copies.parent)
+        return False
+
+    node.copy("a", 100)
+    node.is_known = False
+    node.reported()
+    node.has_processes = it_goes_meanwhile
+    node.count("present 0 90")
+
+    assert node.reported(HOUR)["starts"]["present"] == 1
+    folder = node.disk / str(OWN)
+    (told,) = node.said
+    assert told == f"{folder}, of a user who is gone, stays for another hour: {folder}: No such file or directory."
+
+
 def test_copies_of_a_user_who_is_gone_stay_while_a_process_runs(node: Node) -> None:
     node.copy("a", 100)
-    node.is_known, node.has_processes = False, None  # the kernel is asked: this process is one
+    node.is_known, node.has_processes = False, has_processes  # the kernel is asked: this process is one
     node.reported()
 
     assert node.reported(2 * HOUR)["copies"] == {"images": 1, "bytes": 100}
