@@ -1,6 +1,7 @@
 """Containers in jobs: an image in place of the jail, on every node, as the user and no more."""
 
 import base64
+import json
 import re
 import shlex
 import tarfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from containers_testing.image_registry import layer, make_layout, special
 
+from soperator_pulumi.render import layout
 from tests import squashfs_tools
 from tests.cluster import busybox
 from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
@@ -116,6 +118,17 @@ def test_a_node_with_a_disk_starts_a_copy_that_containers_and_other_users_do_not
     assert run(slurm, image, "ls /bin/ls 2>/dev/null; :", on_big)[0] == "", "the task starts from the copy"
     assert run(slurm, image, "ls /bin/ls")[0] == "/bin/ls\n", "the node without a disk reads the shared volume"
     slurm.ssh(f"srun {on_big} rm -rf {COPIES}/2001")
+
+
+@pytest.mark.soak  # a node reports every half minute
+def test_copies_of_a_node_are_listed(slurm: Slurm, image: str) -> None:
+    def listed() -> dict[str, int]:
+        found = json.loads(slurm.exec("cpu-0", "slurmd", layout.LIST_IMAGES))
+        return {node["node"]: node["images"] for node in found["nodes"] if node["size_bytes"] > len(busybox.program())}
+
+    run(slurm, image, "true", f"{SMALL} -p big")
+    wait_until(lambda: listed() == {"big-0": 1}, what="the node reports its copy", timeout_seconds=120)
+    slurm.ssh(f"srun {SMALL} -p big rm -rf {COPIES}/2001")
 
 
 def test_an_image_counts_for_all_components_of_a_heterogeneous_step(slurm: Slurm, image: str) -> None:
