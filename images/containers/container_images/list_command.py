@@ -65,7 +65,8 @@ def _users(homes: Path) -> Iterator[dict[str, Any]]:
 def _nodes(store: Path) -> Iterator[dict[str, Any]]:
     """Yield the nodes that have copies on a disk (`node_report.py`)."""
     for report in sorted((store / "nodes").glob("*.json")):
-        with suppress(OSError, ValueError):  # it has just been removed, or a loss of power has left it empty
+        # It has just been removed, a loss of power has left it empty, or it is of another version.
+        with suppress(OSError, ValueError, KeyError, TypeError):
             copies = json.loads(report.read_text())["copies"]
             if copies and report.stat().st_mtime > time.time() - _REPORT_SECONDS:
                 yield {"node": report.stem, "images": copies["images"], "size_bytes": copies["bytes"]}

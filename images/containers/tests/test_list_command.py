@@ -98,6 +98,8 @@ def test_nodes_with_copies_are_listed_unless_they_have_left(tmp_path: Path, caps
         "gpu-1": json.dumps({"copies": copies}),
         "cpu-0": json.dumps({"copies": None}),
         "cpu-1": "",
+        "cpu-2": "null",
+        "cpu-3": json.dumps({"copies": {"of": "another version"}}),
     }.items():
         (nodes / f"{name}.json").write_text(text)
     os.utime(nodes / "gpu-1.json", (0, 0))

@@ -186,7 +186,6 @@ def test_nodes_report_their_starts_of_containers_and_their_copies(tmp_path: Path
     report(tmp_path, "gpu-0", {"images": 3, "bytes": 900})
     report(tmp_path, "gpu-1")
     report(tmp_path, "gone-0")
-    (tmp_path / "nodes/gone-1.json").write_text("")
     containers = VolumeReading("containers", lambda: container_reports.read(tmp_path), print)
     containers.take()
     values = scraped(answers(), Collector(containers=containers))
@@ -200,6 +199,15 @@ def test_nodes_report_their_starts_of_containers_and_their_copies(tmp_path: Path
     of_containers = {dict(labels)["node"] for name, labels in values if name.startswith("slurm_container_")}
     assert of_containers == {"gpu-0", "gpu-1"}, "a node that has left has none"
     assert len([labels for name, labels in values if name == "slurm_container_copies"]) == 1
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '{"starts": {}}', '{"starts": 5, "copies": 5}', "\0"])
+def test_a_report_of_another_form_hides_no_other_node(tmp_path: Path, text: str) -> None:
+    report(tmp_path, "gpu-0")
+    (tmp_path / "nodes/gpu-1.json").write_text(text)
+
+    found = container_reports.read(tmp_path)
+    assert {labels[0] for values in found.values() for labels, _ in values} == {"gpu-0"}
 
 
 def test_the_exporter_and_the_nodes_mean_the_same_results() -> None:
