@@ -36,18 +36,27 @@ def read_reservations(text: str) -> tuple[Reservation, ...]:
     return _list(text, "reservations", _reservation)
 
 
-def read_table_time(text: str) -> float:
-    """Return the time of the last change, from the answer of `scontrol show nodes --json` or `squeue --json`."""
-    return _read(text, "last_update", lambda found: _number(found) or 0.0)
+def read_node_table(text: str) -> tuple[tuple[Node, ...], float]:
+    """Read the answer of `scontrol show nodes --json`, with the time of the last change."""
+    return _table(text, "nodes", _node)
+
+
+def read_job_table(text: str) -> tuple[tuple[Job, ...], float]:
+    """Read the answer of `squeue --json`, ended jobs included, with the time of the last change."""
+    return _table(text, "jobs", _job)
+
+
+def _table(text: str, key: str, read: Callable[[dict[str, Any]], T]) -> tuple[tuple[T, ...], float]:
+    return _read(text, key, lambda found: (tuple(map(read, found[key])), _number(found["last_update"]) or 0.0))
 
 
 def _list(text: str, key: str, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
-    return _read(text, key, lambda found: tuple(map(read, found)))
+    return _read(text, key, lambda found: tuple(map(read, found[key])))
 
 
-def _read(text: str, key: str, read: Callable[[Any], T]) -> T:
+def _read(text: str, key: str, read: Callable[[dict[str, Any]], T]) -> T:
     try:
-        return read(json.loads(text)[key])
+        return read(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SlurmError(f"The answer is not Slurm's JSON with {key!r}: {text[:200]!r}.") from error
 

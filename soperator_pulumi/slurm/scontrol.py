@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from soperator_pulumi.errors import NodesNotDeletedError, TransportError
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
-from soperator_pulumi.slurm.parsing import NO_REASON, read_jobs, read_nodes, read_reservations, read_table_time
+from soperator_pulumi.slurm.parsing import (
+    NO_REASON,
+    read_job_table,
+    read_jobs,
+    read_node_table,
+    read_nodes,
+    read_reservations,
+)
 from soperator_pulumi.slurm.refusals import job_refusals, refusal
 from soperator_pulumi.slurm.transport import Answer, Transport
 
@@ -51,7 +58,7 @@ class ScontrolClient:
 
     def jobs(self) -> tuple[Job, ...]:
         """Return the jobs that have not ended: pending, running, suspended or completing."""
-        return _not_ended(self._jobs())
+        return _not_ended(read_jobs(self._jobs()))
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Return the current and future reservations."""
@@ -59,14 +66,15 @@ class ScontrolClient:
 
     def snapshot(self, *, reservations: bool = True) -> Snapshot:
         """Return nodes, jobs and reservations, in this order."""
-        nodes = self._nodes()
-        jobs = self._jobs()
+        answers = self._nodes(), self._jobs()
+        nodes, nodes_changed = read_node_table(answers[0])
+        jobs, jobs_changed = read_job_table(answers[1])
         return Snapshot(
-            nodes={node.name: node for node in read_nodes(nodes)},
+            nodes={node.name: node for node in nodes},
             jobs=_not_ended(jobs),
             reservations=self.reservations() if reservations else (),
-            node_table_time=read_table_time(nodes),
-            job_table_time=read_table_time(jobs),
+            node_table_time=nodes_changed,
+            job_table_time=jobs_changed,
         )
 
     def drain(self, names: Collection[str], reason: str) -> None:
@@ -143,9 +151,9 @@ class ScontrolClient:
         return answer
 
 
-def _not_ended(jobs: str) -> tuple[Job, ...]:
+def _not_ended(jobs: Iterable[Job]) -> tuple[Job, ...]:
     """Return jobs without ended ones, which slurmctld remembers for some minutes (MinJobAge)."""
-    return tuple(job for job in read_jobs(jobs) if job.active or job.pending)
+    return tuple(job for job in jobs if job.active or job.pending)
 
 
 def _portions(names: Iterable[str]) -> list[str]:

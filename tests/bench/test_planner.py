@@ -9,7 +9,7 @@ from soperator_pulumi.slurm.drain.plan import plan
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Snapshot
-from soperator_pulumi.slurm.parsing import read_jobs, read_nodes, read_table_time
+from soperator_pulumi.slurm.parsing import read_jobs, read_node_table
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.bench.ratios import Goal, report, seconds
 from tests.bench.sizes import size
@@ -35,8 +35,8 @@ def test_the_planner_against_reading_what_it_plans_from() -> None:
     marker = Marker("bench", Operation.SCALE_DOWN, "1a2b3c")
 
     def read() -> Snapshot:
-        by_name = {node.name: node for node in read_nodes(nodes)}
-        return Snapshot(by_name, read_jobs(jobs), (), read_table_time(nodes))
+        known, changed = read_node_table(nodes)
+        return Snapshot({node.name: node for node in known}, read_jobs(jobs), (), changed)
 
     def make_plan() -> None:
         plan(leaving, snapshot, marker, elapsed_seconds=0, now=NOW)
