@@ -26,22 +26,33 @@ STARTS = {"slurmd": 30, "munged": 8}
 """Most processes and threads that start in an idle worker's containers in a minute: 21 and 3 were measured. A probe
 that runs a program every ten seconds would start a hundred."""
 
-pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.alone, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
-def large(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """A cluster of many workers with health checks, which every test leaves as it was."""
+def large_cluster(
+    kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Slurm]:
+    """A cluster of many workers with health checks."""
     tiny = {**SMALL, "requests": {"cpu": "5m", "memory": "16Mi"}}
     own = a_node_set("cpu", replicas=WORKERS, pod_resources=tiny, ready_timeout_seconds=JOIN_SECONDS)
-    slurm = Slurm(
-        kubernetes, tmp_path_factory.mktemp("large"), a_cluster(name=unique("large"), node_sets=[own], health={})
-    )
+    cluster = a_cluster(name=unique("large"), node_sets=[own], health={})
+    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("large"), cluster)
     try:
         slurm.up()
         yield slurm
     finally:
         slurm.destroy()
+
+
+@pytest.fixture
+def large(large_cluster: Slurm) -> Slurm:
+    """The cluster with all of its workers, which come back here: those of the last test needn't."""
+    if large_cluster.cluster["node_sets"][0]["replicas"] != WORKERS:
+        described = copy.deepcopy(large_cluster.cluster)
+        described["node_sets"][0]["replicas"] = WORKERS
+        put_back(large_cluster, described)
+    return large_cluster
 
 
 def names(count: int = WORKERS) -> set[str]:
@@ -74,21 +85,6 @@ def test_idle_workers_start_few_programs(large: Slurm) -> None:
     assert {place: count for place, count in found.items() if not 0 <= count <= STARTS[place[1]]} == {}
 
 
-def test_most_leave_and_come_back_while_jobs_run_on_the_others(large: Slurm) -> None:
-    described = copy.deepcopy(large.cluster)
-    stay = max(2, WORKERS // 10)
-    jobs = [job_on(large, node, "sleep 20") for node in sorted(names(stay))[:2]]
-
-    scale(large, stay)
-
-    assert in_service(large) == names(stay)
-    for job in jobs:
-        large.wait_for_job(job, "COMPLETED")
-        assert ended_well(large, job)
-    put_back(large, described)
-    assert in_service(large) == names()
-
-
 def test_all_are_back_after_the_controllers_pod_was_deleted(large: Slurm) -> None:
     job = job_on(large, "cpu-0", "sleep 60")
     pod = large.api.read_namespaced_pod("controller-0", large.namespace).metadata.uid
@@ -104,3 +100,15 @@ def test_all_are_back_after_the_controllers_pod_was_deleted(large: Slurm) -> Non
     wait_until(lambda: in_service(large) == names(), "all are in service", timeout_seconds=300)
     large.wait_for_job(job, "COMPLETED")
     assert ended_well(large, job)
+
+
+def test_most_leave_while_jobs_run_on_the_others(large: Slurm) -> None:
+    stay = max(2, WORKERS // 10)
+    jobs = [job_on(large, node, "sleep 20") for node in sorted(names(stay))[:2]]
+
+    scale(large, stay)
+
+    assert in_service(large) == names(stay)
+    for job in jobs:
+        large.wait_for_job(job, "COMPLETED")
+        assert ended_well(large, job)
