@@ -1,4 +1,4 @@
-"""The exporter and `soperator status` at the default of `slurm.max_nodes`: calls, bytes, and memory."""
+"""The exporter, `soperator status`, and previews at the default of `slurm.max_nodes`: calls, bytes, and memory."""
 
 import json
 import tracemalloc
@@ -11,8 +11,14 @@ from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 
 from soperator_pulumi.cli import status
+from soperator_pulumi.operations.nodes.context import DrainContext
+from soperator_pulumi.operations.nodes.draining import Draining
+from soperator_pulumi.operations.progress import MachineClock
+from soperator_pulumi.slurm.drain.reason import Operation
+from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Answer
+from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.metrics import MetricsSpec
 from soperator_pulumi.spec.slurm import SlurmSpec
 from soperator_pulumi.spec.types.quantity import amount
@@ -116,6 +122,27 @@ def status_of(nodes: int) -> tuple[list[str], int, int]:
 def test_a_status_of_many_nodes_asks_three_times_and_needs_memory_by_their_number() -> None:
     few_calls, few_bytes, few_peak = status_of(FEW)
     calls, printed, peak = status_of(MANY)
+
+    assert calls == few_calls
+    assert len(calls) == 3
+    assert printed <= few_bytes * TIMES * LONGER_NAMES
+    assert peak <= few_peak * TIMES * LONGER_NAMES
+
+
+def preview_of(nodes: int) -> tuple[list[str], int, int]:
+    """Return the calls of a preview in which a quarter of the nodes leaves, its bytes, and its memory."""
+    slurmctld, lines = Slurmctld(nodes), [""]
+    names, left = [f"gpu-{ordinal}" for ordinal in range(nodes)], nodes * 3 // 4
+    leaving = DrainRequest("gpu", tuple(names[left:]), tuple(names[:left]), DrainSpec(), before=nodes, after=left)
+    draining = Draining(DrainContext(ScontrolClient(slurmctld), "hpc", "hpc", lambda _: None, MachineClock()))
+
+    peak = peak_bytes(lambda: lines.extend(draining.preview([leaving], Operation.SCALE_DOWN)))
+    return slurmctld.calls, len("\n".join(lines)), peak
+
+
+def test_a_preview_of_a_scale_in_asks_three_times_and_needs_memory_by_the_number_of_nodes() -> None:
+    few_calls, few_bytes, few_peak = preview_of(FEW)
+    calls, printed, peak = preview_of(MANY)
 
     assert calls == few_calls
     assert len(calls) == 3
