@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from soperator_pulumi.convert.wrappers import WrappedValues, config_map_values, is_wrapper, unwrapped
+from soperator_pulumi.convert.wrappers import (
+    WrappedValues,
+    config_map_values,
+    is_wrapper,
+    listed_releases,
+    unwrapped,
+)
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled
 from soperator_pulumi.errors import ConversionError
 
@@ -176,6 +182,8 @@ def _documents(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[_Docu
 
 def _sources(document: _Document, config_maps: Mapping[str, Section], *, with_maps: bool = False) -> list[Source]:
     root = Section(document.tree, document.prefix)
+    if listed := _listed_sources(root, document.name):
+        return listed
     if not document.is_object:
         return _values_sources(document)
     path = document.prefix.removesuffix(": ")
@@ -189,6 +197,20 @@ def _sources(document: _Document, config_maps: Mapping[str, Section], *, with_ma
     if found:
         return found
     return [Source(_resource_kind(root, document.name), document.tree, document.prefix)]
+
+
+def _listed_sources(root: Section, name: str) -> list[Source]:
+    """Return the values of clusters in a list of releases, and the rest of it; empty if there are none."""
+    read = [(entry, _wrapped_sources(values, name)) for entry, values in listed_releases(root, name)]
+    found = [(entry, sources) for entry, sources in read if sources]
+    if not found:
+        return []
+    own = {leaf for entry, _ in found for leaf in entry.leaves()}
+    others = [leaf for leaf in root.leaves() if leaf not in own]
+    return [
+        *(source for _, sources in found for source in sources),
+        *_rest(others, "installs something else, not the cluster"),
+    ]
 
 
 def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:

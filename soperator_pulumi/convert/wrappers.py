@@ -1,4 +1,4 @@
-"""Objects that hold the values of a chart: HelmReleases of Flux, Applications of Argo CD, and ConfigMaps for both."""
+"""Values of a chart in what installs it: objects of Flux, Argo CD and k3s, ConfigMaps, and lists of releases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,9 @@ from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, o
 
 _FLUX = "helm.toolkit.fluxcd.io"
 _ARGO = "argoproj.io"
+_K3S = "helm.cattle.io"
+_LISTS = (("releases",), ("helmCharts",), ("experimental", "deploy", "vcluster", "helm"))
+"""Lists of releases in files of helmfile, kustomize and vcluster."""
 _VALUES_FILE = "values.yaml"
 _FLUX_SOURCES = "valuesFrom"
 
@@ -68,7 +71,8 @@ class _Layers:
 def is_wrapper(root: Section) -> bool:
     """Return True for an object that holds values of a chart."""
     group, kind = root.at("apiVersion").text().partition("/")[0], root.at("kind").text()
-    return (group, kind) in {(_FLUX, "HelmRelease"), (_ARGO, "Application"), (_ARGO, "ApplicationSet")}
+    named = {(_FLUX, "HelmRelease"), (_ARGO, "Application"), (_ARGO, "ApplicationSet"), (_K3S, "HelmChart")}
+    return (group, kind) in named
 
 
 def unwrapped(root: Section, path: str, name: str, config_maps: Mapping[str, Section]) -> list[WrappedValues]:
@@ -82,10 +86,17 @@ def unwrapped(root: Section, path: str, name: str, config_maps: Mapping[str, Sec
     """
     if root.at("kind").text() == "HelmRelease":
         return [_of_flux(root, path, name, config_maps)]
+    if root.at("kind").text() == "HelmChart":
+        return [_of_k3s(root, path, name)]
     spec = root.at("spec", "template", "spec") if root.at("kind").text() == "ApplicationSet" else root.at("spec")
     sources = [spec.at("source")] if spec.at("source") else spec.at("sources").items()
     found = [_of_argo(root, place, path, name) for place in sources if place.at("helm") or place.at("chart")]
     return found or [WrappedValues(None, path, "", "", root.leaves())]
+
+
+def listed_releases(root: Section, name: str) -> list[tuple[Section, WrappedValues]]:
+    """Return the releases in a file that lists them, with their entries; none for another file."""
+    return [(entry, _of_list(entry, name)) for keys in _LISTS for entry in root.at(*keys).items()]
 
 
 def config_map_values(root: Section, path: str, name: str) -> WrappedValues | None:
@@ -124,6 +135,26 @@ def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedVal
     layers.lay_mapping(helm.at("valuesObject"), f"{here}.valuesObject: ")
     chart = source.at("chart").text() or source.at("path").text()
     return _whole(layers, root, f"{here}: ", chart, source.at("targetRevision").text())
+
+
+def _of_k3s(root: Section, path: str, name: str) -> WrappedValues:
+    spec, here = root.at("spec"), f"{path}, spec.valuesContent: "
+    layers = _Layers(elsewhere=[*spec.at("set").leaves(), *spec.at("valuesSecrets").leaves()])
+    layers.lay_text(spec.at("valuesContent"), here, name)
+    return _whole(layers, root, here, spec.at("chart").text(), spec.at("version").text())
+
+
+def _of_list(entry: Section, name: str) -> WrappedValues:
+    values = entry.at("values")
+    layers = _Layers()
+    layers.elsewhere += [leaf for key in ("valuesFile", "set", "secrets") for leaf in entry.at(key).leaves()]
+    layers.elsewhere += [leaf for place in values.items() if place.text() for leaf in place.leaves()]  # names of files
+    layers.lay_text(values, f"{values.path}: ", name)
+    for place in (values, *values.items(), entry.at("valuesInline")):
+        layers.lay_mapping(place, f"{place.path}: ")
+    chart = entry.at("chart", "name").text() or entry.at("chart").text() or entry.at("name").text()
+    version = entry.at("version").text() or entry.at("chart", "version").text()
+    return _whole(layers, entry, f"{entry.path}: ", chart, version)
 
 
 def _whole(layers: _Layers, root: Section, path: str, chart: str, version: str) -> WrappedValues:

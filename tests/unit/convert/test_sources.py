@@ -1,8 +1,10 @@
 """Files of other forms than values and resources are unwrapped, or refused in words."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from soperator_pulumi.convert import Converted, Fate, convert
 from soperator_pulumi.errors import ConversionError
@@ -79,6 +81,67 @@ def test_an_application_has_an_object_of_values_over_its_text(tmp_path: Path) ->
     assert found["Application/slurm: spec.sources[1].helm.valueFiles[0]"] is Fate.NOT_POSSIBLE
     (line,) = {entry.leaf.line for entry in conversion.entries if entry.leaf.path.endswith("limits.cpu")}
     assert APPLICATION.splitlines()[line - 1].lstrip().startswith("nodesets")
+
+
+VALUES = {"clusterName": "hpc", "nodesets": {"cpu": yaml.safe_load(NODE_SET)}}
+AS_TEXT = yaml.safe_dump(VALUES)
+OTHER = {"name": "other", "chart": "x/cert-manager", "values": [{"crds": {"enabled": True}}]}
+SLURM = {"name": "slurm", "chart": "oci://r.example.com/charts/slurm", "version": "1.2.1"}
+LISTS: dict[str, tuple[Any, str, dict[str, Fate]]] = {
+    "helmfile": (
+        {"releases": [OTHER, {**SLURM, "values": ["base.yaml", {"clusterName": "old"}, VALUES]}]},
+        "releases[1].values[2]: clusterName",
+        {"releases[1].values[0]": Fate.NOT_POSSIBLE, "releases[0].chart": Fate.NOT_NEEDED},
+    ),
+    "kustomize": (
+        {"helmCharts": [{"name": "slurm", "version": "1.2.1", "valuesFile": "more.yaml", "valuesInline": VALUES}]},
+        "helmCharts[0].valuesInline: clusterName",
+        {"helmCharts[0].valuesFile": Fate.NOT_POSSIBLE, "helmCharts[0].version": Fate.NOT_NEEDED},
+    ),
+    "kustomize with a kind": (
+        {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "helmCharts": [{"name": "slurm", "version": "1.2.1", "valuesInline": VALUES}],
+        },
+        "Kustomization/: helmCharts[0].valuesInline: clusterName",
+        {"Kustomization/: kind": Fate.NOT_NEEDED},
+    ),
+    "vcluster": (
+        {
+            "sync": {"a": 1},
+            "experimental": {"deploy": {"vcluster": {"helm": [{"chart": SLURM, "values": AS_TEXT}]}}},
+        },
+        "experimental.deploy.vcluster.helm[0].values: clusterName",
+        {"sync.a": Fate.NOT_NEEDED},
+    ),
+    "k3s": (
+        {
+            "apiVersion": "helm.cattle.io/v1",
+            "kind": "HelmChart",
+            "metadata": {"name": "slurm"},
+            "spec": {"chart": "slurm", "version": "1.2.1", "set": {"a": 1}, "valuesContent": AS_TEXT},
+        },
+        "HelmChart/slurm, spec.valuesContent: clusterName",
+        {"HelmChart/slurm: spec.set.a": Fate.NOT_POSSIBLE, "HelmChart/slurm: spec.version": Fate.NOT_NEEDED},
+    ),
+}
+"""Files that install the chart, with the path of one of its values, and fates of the rest."""
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_the_values_of_the_cluster_are_found_in_what_installs_its_chart(tmp_path: Path, form: str) -> None:
+    tree, name, others = LISTS[form]
+    result = converted(tmp_path, yaml.safe_dump(tree))
+    assert (result.cluster["name"], nodes(result)) == ("hpc", [("cpu", 1, 4)])
+    found = fates(result)
+    assert found[name] is Fate.TAKEN
+    assert {path: found[path] for path in others} == others
+
+
+def test_a_list_of_releases_without_a_cluster_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="unrecognized file; found keys: releases"):
+        converted(tmp_path, "releases: [{name: a, chart: x/cert-manager, values: [{a: 1}]}, b]")
 
 
 def test_a_config_map_alone_holds_the_values(tmp_path: Path) -> None:
