@@ -1,10 +1,11 @@
 """State of a pod in Kubernetes, and in one sentence the reason why it is not ready."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from soperator_pulumi.kube.verbs import Json, Kube, pods_path
+from soperator_pulumi.kube.verbs import Json, Kube, pods_path, stateful_sets_path
 
 STUCK_REASONS = frozenset(
     {
@@ -20,6 +21,9 @@ STUCK_REASONS = frozenset(
     }
 )
 """Reasons of a waiting container that rarely disappear on their own."""
+
+STATE_LOST = 66
+"""Exit code of a container that refuses to start on a volume that has lost its contents (`start-slurmctld`)."""
 
 
 @dataclass(frozen=True)
@@ -228,3 +232,21 @@ def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]
     """Return the pods with these labels, sorted by name."""
     found = [Pod.of(body) for body in kube.find(pods_path(namespace), selector)]
     return sorted(found, key=lambda pod: pod.name)
+
+
+def refusing(kube: Kube, namespace: str, stateful_set: str, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods of a StatefulSet that refuse a lost state: those of its newest template, and older ones.
+
+    Both are empty while Kubernetes has not observed the newest template.
+    """
+    found = [pod for pod in pods if pod.crashed_with(STATE_LOST) and not pod.going]
+    whole = kube.get(f"{stateful_sets_path(namespace)}/{stateful_set}") if found else None
+    if whole is None or not observed(whole):
+        return [], []
+    newest = whole["status"].get("updateRevision")
+    return [pod for pod in found if pod.revision == newest], [pod for pod in found if pod.revision != newest]
+
+
+def observed(stateful_set: Json) -> bool:
+    """Return True if the status is about the newest specification."""
+    return bool(stateful_set.get("status", {}).get("observedGeneration", 0) >= stateful_set["metadata"]["generation"])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soperator_pulumi.errors import NotReadyError
-from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import Pod, find_pods, observed, refusing
 from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report
 
@@ -13,9 +13,6 @@ _PAUSE_SECONDS = 0.5
 _LATE_SECONDS = 60
 """Time that a pod may take beyond its time to stop: kubelets are late, and clocks differ."""
 _SHOWN = 10
-
-STATE_LOST = 66
-"""Exit code of a container that refuses to start on a volume that has lost its contents (`start-slurmctld`)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Rollout:
         if found is None:
             return [f"{self.stateful_set}: there is no such StatefulSet"]
         ready, wanted = _progress(found)
-        if ready == wanted and _observed(found):
+        if ready == wanted and observed(found):
             return []
         return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *(self._reasons() if explained else [])]
 
@@ -80,17 +77,11 @@ class Rollout:
 
     def _refuses(self) -> bool:
         """Return True if a pod of the newest template refuses a lost state. Older pods that refuse it are deleted."""
-        refusing = [pod for pod in self._pods() if pod.crashed_with(STATE_LOST) and not pod.going]
-        found = self.kube.get(f"{stateful_sets_path(self.namespace)}/{self.stateful_set}") if refusing else None
-        if found is None or not _observed(found):
-            return False
-        newest = found.get("status", {}).get("updateRevision")
-        for pod in refusing:
-            if pod.revision == newest:
-                return True
+        newest, older = refusing(self.kube, self.namespace, self.stateful_set, self._pods())
+        for pod in older:
             self.report(f"{pod.name}: is deleted, so that it starts from the newest template")
             self.kube.delete(pod.path)
-        return False
+        return bool(newest)
 
     def _reasons(self) -> list[str]:
         return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in self._pods() if not pod.ready][:_SHOWN]
@@ -105,8 +96,3 @@ def _progress(stateful_set: Json) -> tuple[int, int]:
     wanted = int(stateful_set["spec"].get("replicas", 1))
     new = status.get("updateRevision") == status.get("currentRevision") or status.get("updatedReplicas", 0) >= wanted
     return (int(status.get("readyReplicas", 0)) if new else int(status.get("updatedReplicas", 0))), wanted
-
-
-def _observed(stateful_set: Json) -> bool:
-    """Return True if the status is about the newest specification."""
-    return bool(stateful_set.get("status", {}).get("observedGeneration", 0) >= stateful_set["metadata"]["generation"])

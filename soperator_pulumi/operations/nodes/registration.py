@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soperator_pulumi.errors import NotReadyError, SlurmError, SoperatorError, TransportError
-from soperator_pulumi.kube.pods import Pod
+from soperator_pulumi.kube.pods import Pod, refusing
 from soperator_pulumi.kube.verbs import Kube, pods_path
-from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD
+from soperator_pulumi.operations.configuration.slurmctld import CONTROLLER_POD, CONTROLLER_STATEFUL_SET
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
@@ -175,7 +175,7 @@ class Registration:
             admit: Called whenever some are missing, to undrain those that have joined.
 
         Raises:
-            NotReadyError: the StatefulSet has another size; raised at once.
+            NotReadyError: the StatefulSet has another size, or slurmctld refuses a lost state; raised at once.
             KubernetesError: the pods cannot be read.
         """
         began = self.clock.now()
@@ -188,6 +188,8 @@ class Registration:
             joined = len(names) - len(missing)
             if not missing:
                 break
+            if status.trouble and self._state_is_lost():
+                raise NotReadyError(f"{self.node_set}: {status.trouble}\nFix the problem above and run again.")
             if joined != reported_count or now - reported_at >= _REPORT_SECONDS:
                 explained = now - began >= _REPORT_SECONDS and now - reported_at >= _REPORT_SECONDS
                 reported_at, reported_count = now, joined
@@ -217,6 +219,12 @@ class Registration:
                 break
             self.keep_alone()
         return live
+
+    def _state_is_lost(self) -> bool:
+        """Return True if slurmctld's pod refuses a lost state, and would refuse it again."""
+        body = self.kube.get(f"{pods_path(self.ref.namespace)}/{CONTROLLER_POD}")
+        pods = [] if body is None else [Pod.of(body)]
+        return bool(refusing(self.kube, self.ref.namespace, CONTROLLER_STATEFUL_SET, pods)[0])
 
     def _why_no_answer(self, error: SoperatorError) -> str:
         """Return why slurmctld does not answer, from its pod or else from the error of the attempt."""

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.kube.pods import STATE_LOST
 from soperator_pulumi.kube.verbs import Json
-from soperator_pulumi.operations.rollout import STATE_LOST, Rollout
+from soperator_pulumi.operations.rollout import Rollout
 from tests.fakes.objects import NAMESPACE, PODS, STATEFUL_SETS, labels_of
 from tests.fakes.small_world import SmallWorld
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import NotReadyError
+from soperator_pulumi.kube.pods import STATE_LOST
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import slurm_of
 from soperator_pulumi.operations.nodes.registration import Registration
@@ -121,6 +122,24 @@ def test_a_controller_that_does_not_answer_is_named_as_the_reason(world: SmallWo
             "0/3 nodes are available: 3 Insufficient cpu."
         )
     ]
+
+
+@pytest.mark.parametrize(("newest", "ends"), [("a", True), ("b", False)])
+def test_a_wait_for_nodes_ends_at_once_if_slurmctld_refuses_a_lost_state(
+    world: SmallWorld, newest: str, ends: bool
+) -> None:
+    pod = world.add_pod("controller-0", "controller", "crashed")
+    pod["metadata"]["labels"]["controller-revision-hash"] = "a"
+    pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] = STATE_LOST
+    status = {"observedGeneration": 2, "updateRevision": newest}
+    world.objects[f"{STATEFUL_SETS}/controller"] = {"metadata": {"generation": 2}, "status": status}
+    if ends:
+        with pytest.raises(NotReadyError, match=r"^cpu: slurmctld does not answer: pod controller-0 .*\n.*run again"):
+            registration(world).wait(names(2), 600)
+        assert world.clock.time < 5
+    else:
+        registration(world).wait(names(2), 60)
+        assert world.clock.time >= 60
 
 
 def test_after_the_time_is_up_nodes_are_named_with_their_reasons(world: SmallWorld) -> None:
