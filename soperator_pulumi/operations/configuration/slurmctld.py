@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, SlurmError, TransportError
-from soperator_pulumi.kube.pods import Pod, find_pods
+from soperator_pulumi.kube.pods import STATE_LOST, Pod, find_pods
 from soperator_pulumi.kube.verbs import Kube, stateful_sets_path
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.render.change_impact import Change, Effect, changes
@@ -216,9 +216,10 @@ class Slurmctld:
             pod = self._pod()
             if pod is None:
                 continue  # just deleted
-            if not pod.going and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
+            lost = pod.crashed_with(STATE_LOST)  # it starts from a template that comes after the files
+            if not (pod.going or lost) and (pod.runs(CONTROLLER_CONTAINER) or pod.crashed(CONTROLLER_CONTAINER)):
                 return pod
-            if pod.stuck or left <= 0:
+            if pod.stuck or lost or left <= 0:
                 self.report(
                     f"slurmctld does not run yet, it will read the files when it starts: {pod.name} "
                     f"{pod.why_not_ready(self.kube)}"

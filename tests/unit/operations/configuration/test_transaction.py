@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.errors import ConfigRefusedError, NotReadyError, TransportError
+from soperator_pulumi.kube.pods import STATE_LOST
 from soperator_pulumi.operations.configuration.activations import Nothing, Sshd
 from soperator_pulumi.operations.configuration.desired_files import IN_FORCE, AfterSync, DesiredFiles, LiveFiles, Reader
 from soperator_pulumi.operations.configuration.slurmctld import Slurmctld
@@ -338,6 +339,17 @@ def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: SmallWor
     put(world, slurm_files(NEW), OLD)
     assert in_force(world, slurm_files(NEW))
     assert world.clock.time < 1
+    assert any("it will read the files when it starts" in line for line in world.reported)
+
+
+def test_files_are_taken_while_slurmctld_refuses_a_lost_state_as_the_next_template_may_accept_it(
+    world: SmallWorld,
+) -> None:
+    pod = world.add_pod("controller-0", "controller", "crashed")
+    pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] = STATE_LOST
+    put(world, slurm_files(NEW), OLD)
+    assert in_force(world, slurm_files(NEW))
+    assert f"{PODS}/controller-0" in world.objects
     assert any("it will read the files when it starts" in line for line in world.reported)
 
 
