@@ -27,6 +27,7 @@ from tests.conftest import Kubernetes
 from tests.engine.conftest import AVAILABLE, Stack
 from tests.rendered.cluster.clusters import a_deployment
 from tests.waiting import wait_until
+from tools import paths
 from tools.console import UserError
 from tools.dashboard.found_prometheus import in_kubernetes, only_namespace
 from tools.engine import StepOp
@@ -194,6 +195,29 @@ def rendered(chart: str, namespace: str, values: Mapping[str, Any]) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("chart", "values"),
+    [
+        ("cert-manager", cert_manager_values(CertManagerSpec())),
+        ("cilium", cilium_values(CiliumSpec())),
+        (RELEASE, kube_prometheus_stack_values(KubePrometheusStackSpec())),
+    ],
+)
+def test_the_page_lists_the_rights_on_what_a_chart_makes_outside_of_its_namespace(
+    chart: str, values: Mapping[str, Any]
+) -> None:
+    page = (paths.ROOT / "docs/platform.md").read_text()
+    rows = [line for line in page.split("\n## Rights\n")[1].split("\n## ")[0].splitlines() if line.startswith("| `")]
+    objects = [item for item in yaml.load_all(rendered(chart, "own", values), Loader=yaml.CBaseLoader) if item]
+    outside = {(item["kind"], item["metadata"].get("namespace", "")) for item in objects} - {
+        (item["kind"], "own") for item in objects
+    }
+    assert outside
+    for kind, namespace in outside:
+        named = [row for row in rows if f"`{kind.lower()}s`" in row and (not namespace or f"`{namespace}`" in row)]
+        assert named, f"{kind} in {namespace or 'the whole Kubernetes'}"
 
 
 @pytest.fixture(scope="module")
