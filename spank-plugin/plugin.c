@@ -15,6 +15,7 @@
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -204,6 +205,17 @@ static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
     return confine(~UINT64_C(0), config.user_namespaces, failure);
 }
 
+/* Have the kernel kill this task before slurmstepd, if the job has no memory left. */
+static void offer_task(void)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    char of_slurmstepd[64];
+
+    snprintf(of_slurmstepd, sizeof(of_slurmstepd), "/proc/%d/oom_score_adj", (int)getppid());
+    if (slurmstepd_memory_offer_task(of_slurmstepd, "/proc/self/oom_score_adj", &failure) < 0)
+        slurm_error("jail: %s", failure.text);
+}
+
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 {
     struct failure failure = {FAILURE_NONE, ""};
@@ -222,6 +234,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         return refuse(&failure);
     }
     container_step_warn(spank);
+    offer_task();
     return enter_jail(spank, job_id, &failure) < 0 ? refuse(&failure) : 0;
 }
 

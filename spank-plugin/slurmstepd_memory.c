@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/oom.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,4 +125,32 @@ int slurmstepd_memory_reserve(const char *cgroups, const char *cgroups_of_proces
     if (find_own(cgroups_of_process, SECOND.controller, job_id, path))
         return reserve(cgroups, path, &SECOND, failure);
     return 0;
+}
+
+static int read_score(const char *path, int *score)
+{
+    FILE *file = fopen(path, "re");
+    int result;
+
+    if (!file)
+        return -1;
+    result = fscanf(file, "%d", score) == 1 ? 0 : -1;
+    fclose(file);
+    return result;
+}
+
+int slurmstepd_memory_offer_task(const char *of_slurmstepd, const char *of_task, struct failure *failure)
+{
+    int slurmstepd, task, wanted;
+    char text[16];
+
+    if (read_score(of_slurmstepd, &slurmstepd) < 0)
+        return fail(failure, "read", of_slurmstepd);
+    if (read_score(of_task, &task) < 0)
+        return fail(failure, "read", of_task);
+    wanted = slurmstepd + TASK_OOM_SCORE < OOM_SCORE_ADJ_MAX ? slurmstepd + TASK_OOM_SCORE : OOM_SCORE_ADJ_MAX;
+    if (task >= wanted)
+        return 0;
+    snprintf(text, sizeof(text), "%d", wanted);
+    return write_to(AT_FDCWD, of_task, text) < 0 ? fail(failure, "write", of_task) : 0;
 }

@@ -5,6 +5,9 @@
  * slurmstepd would be the next. So the step's tasks get a little less than the job, and that little is left for
  * slurmstepd: with cgroup v1 it is in the cgroup of its step, and goes up into the job's. With v2 it is next to the
  * cgroup of the tasks, for which Slurm sets no limit of its own (measured with 24.11.5).
+ *
+ * Several steps can fill their job's memory all the same. The kernel then kills the process with the highest score, which
+ * is that of its memory alone, and a slurmstepd is larger than a shell. So tasks have a higher score.
  */
 #ifndef JAIL_SLURMSTEPD_MEMORY_H
 #define JAIL_SLURMSTEPD_MEMORY_H
@@ -23,5 +26,14 @@
  */
 int slurmstepd_memory_reserve(const char *cgroups, const char *cgroups_of_process, uint32_t job_id,
                               struct failure *failure);
+
+/* In thousandths of the job's memory. */
+#define TASK_OOM_SCORE 200
+
+/*
+ * In a task, with the files of slurmstepd's oom_score_adj and of its own: have the kernel kill it before slurmstepd, which
+ * may not lower its own score without CAP_SYS_RESOURCE. Returns 0 or -1; the job runs all the same.
+ */
+int slurmstepd_memory_offer_task(const char *of_slurmstepd, const char *of_task, struct failure *failure);
 
 #endif

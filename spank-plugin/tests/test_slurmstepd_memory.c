@@ -127,3 +127,34 @@ TEST(a_limit_that_cannot_be_set_is_told)
     CHECK(unlink(path) == 0);
     CHECK(reserve() == -1);
 }
+
+/* What a task's score is, which Slurm has set to 0 if it may. */
+static int offered(const char *of_slurmstepd, const char *of_task)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    char slurmstepd[PATH_MAX], task[PATH_MAX];
+
+    world_make();
+    CHECK(mkdtemp(root) != NULL);
+    put("slurmstepd", of_slurmstepd);
+    put("task", of_task);
+    snprintf(slurmstepd, sizeof(slurmstepd), "%s/slurmstepd", root);
+    snprintf(task, sizeof(task), "%s/task", root);
+    CHECK(slurmstepd_memory_offer_task(slurmstepd, task, &failure) == 0);
+    return atoi(content("task"));
+}
+
+TEST(a_task_has_a_higher_score_than_its_slurmstepd)
+{
+    CHECK(offered("500\n", "500\n") == 700);
+}
+
+TEST(a_task_that_has_one_already_keeps_it)
+{
+    CHECK(offered("-997\n", "0\n") == 0);
+}
+
+TEST(no_score_of_a_task_is_above_the_kernels)
+{
+    CHECK(offered("900\n", "900\n") == 1000);
+}

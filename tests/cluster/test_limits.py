@@ -100,6 +100,16 @@ def test_a_user_who_holds_munge_keeps_no_job_of_others_from_the_node(slurm: Slur
     assert said == "cpu-1\n"
 
 
+def test_the_kernel_ends_a_task_of_a_job_without_memory_before_its_slurmstepd(slurm: Slurm) -> None:
+    with slurm.ssh_session("srun -w cpu-0 sh -c 'cat /proc/self/oom_score_adj; sleep 60'") as session:
+        assert session.stdout
+        task = int(session.stdout.readline())
+        of_slurmstepd = "cat /proc/$(pgrep -n -x slurmstepd)/oom_score_adj"
+        slurmstepd = int(slurm.exec("cpu-0", "slurmd", "sh", "-c", of_slurmstepd))
+
+    assert task >= min(slurmstepd + 200, 1000)
+
+
 def test_temporary_files_have_a_number_on_a_node(slurm: Slurm) -> None:
     """A file takes memory in the kernel besides its content, of which an empty one has none."""
     said = slurm.ssh("srun -w cpu-1 df --output=size,itotal --block-size=16K /tmp /dev/shm").stdout.splitlines()[1:]
