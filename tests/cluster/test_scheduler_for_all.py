@@ -156,7 +156,7 @@ def test_damaged_messages_do_not_end_slurmd(slurm: Slurm, damaged_messages: byte
     try:
         wait_until(lambda: ".0 " in slurm.ssh("squeue --me -h -s -o '%i '", user="greedy").stdout, "a step runs")
         job = slurm.ssh("squeue --me -h -o %A", user="greedy").stdout.strip()
-        clients = [f"sstat -j {job}", f"srun --jobid={job} --overlap -n1 true", f"sattach {job}.0"]
+        clients = [f"sstat -j {job}", f"srun --jobid={job} --overlap -n1 true"]
         for seed, client in enumerate(clients * 2):
             damaging = f"MESSAGES=300 SEED={seed} TO_SLURMD=1 LD_PRELOAD=./damaged.so"
             assert "300 messages" in slurm.ssh(f"{damaging} {client}", user="greedy", timeout_seconds=120).stdout
