@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 LARGEST_OUTPUT_BYTES = 4 * 1024**2
 KEPT = 50
@@ -51,7 +51,10 @@ class Reports:
         descriptor = os.open(self._reports / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "w") as lock:
             os.fchmod(descriptor, 0o600)
-            _lock(lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AnotherRunError("another run of the check is at work") from None
             yield
 
     def output(self, job_id: int) -> str:
@@ -84,13 +87,6 @@ class Reports:
         except (OSError, ValueError, KeyError, TypeError):
             return {}  # every node is due
         return found if isinstance(found, dict) else {}
-
-
-def _lock(lock: IO[str]) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise AnotherRunError("another run of the check is at work") from None
 
 
 def _replace(path: Path, content: Mapping[str, Any]) -> None:
