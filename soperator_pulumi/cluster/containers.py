@@ -215,8 +215,8 @@ def munged(
     Args:
         spec: The cluster.
         key: The munge key.
-        guaranteed: Whether requests and limits are equal.
-        has_jobs: Whether it runs a second munged for jobs. munged serves as many connections at once as it has threads,
+        guaranteed: True if requests and limits are equal.
+        has_jobs: True if it runs a second munged for jobs. munged serves as many connections at once as it has threads,
             and waits two seconds for each that asks nothing: a user could keep slurmd from all of its messages.
     """
     command = " && ".join([_COPY_KEY, *([_RUN_FOR_JOBS] if has_jobs else []), _WATCH, _RUN_FOR_DAEMON])

@@ -38,11 +38,11 @@ def start_command(
         places: The volumes.
         binds: Directories of the container that jobs see, as arguments of the plugin.
         processes: Number of processes that a user may have. Jobs inherit it; slurmd and its steps are root's.
-        lock_memory: Whether jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
+        lock_memory: True if jobs may lock memory without a limit; the container has SYS_RESOURCE until slurmd starts.
         containers_mib: Memory in MiB for what a task changes in its container. Default: jobs may have no containers.
         gpus: GPUs that the pod must have, as arguments of start.sh.
         environment: Variables of jobs. Default: none.
-        verify_new_nodes: Whether a new node stays drained until long checks have passed.
+        verify_new_nodes: True if a new node stays drained until long checks have passed.
     """
     return [
         *script_of_image("worker", "start.sh"),

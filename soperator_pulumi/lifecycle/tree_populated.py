@@ -132,7 +132,7 @@ class TreePopulated(LiveResource, module="soperator", name="TreePopulated"):
             source: Image or tarball from which it is filled, for messages.
             claim: Name of the claim that holds it.
             timeout_seconds: Time for the Job's pod to get a machine and an image.
-            keep: Whether the claim outlives the cluster.
+            keep: True if the claim outlives the cluster.
             accepted: Reason for which a claim that has lost its contents is filled again.
             opts: Options of the resource.
         """

@@ -41,7 +41,7 @@ class ImageStore:
         folder: The store's folder; made when it is missing.
         say: Tells the user what is waited for.
         machine: Architecture whose images are wanted, as the kernel names it. Default: this machine's.
-        limits: What the store may hold. Default: anything.
+        limits: Limits of the store. Default: none.
 
     """
 

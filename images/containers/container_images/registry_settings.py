@@ -18,7 +18,7 @@ class Registry:
         host: Its host, with a port if one is given.
         mirrors: Places that are asked before it: hosts, or parts of them.
         authority: Certificates in PEM of authorities that sign its certificate; empty for the system's alone.
-        insecure: Whether it is asked by HTTP, or without a look at its certificate.
+        insecure: True if it is asked by HTTP, or without a look at its certificate.
 
     """
 

@@ -15,7 +15,7 @@ def use(path: str, *, writing: bool) -> Iterator[str]:
 
     Args:
         path: Folder on the file system.
-        writing: Whether to write.
+        writing: True if a file is created, written and read, too.
 
     Raises:
         OSError: The file system refuses it.

@@ -143,7 +143,7 @@ def answer_findings(
         place: Place of the findings.
         answer: Lines of the script by their names.
         context: Security context of slurmd's container.
-        constrains: Whether Slurm holds jobs to their resources by cgroups.
+        constrains: True if Slurm holds jobs to their resources by cgroups.
     """
     if not constrains:
         answer = {name: value for name, value in answer.items() if name != "cgroup_of_its_own"}

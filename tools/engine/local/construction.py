@@ -17,7 +17,7 @@ def construct_request(
         project: Project of the program.
         stack: Name of the stack.
         address: Address of the engine's services, at which the plugin registers the component and its children.
-        preview: Whether resources are only planned.
+        preview: True if resources are only planned.
     """
     dependencies = {
         key: provider_pb2.ConstructRequest.PropertyDependencies(urns=propertydependency.urns)

@@ -18,7 +18,7 @@ class Run:
         state: State of the stack, kept up to date.
         display: Output for a person, and the failures.
         providers: Providers that make and change resources.
-        preview: Whether changes are only planned.
+        preview: True if changes are only planned.
         live: Resources that this run has reached, by URN: also in a preview, which does not change the state.
     """
 
