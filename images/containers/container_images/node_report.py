@@ -150,9 +150,9 @@ class NodeReport:
         try:
             shutil.rmtree(folder)
             self._say(f"removed the copies of container images of the user {user}, who is gone")
-        except OSError as error:
+        except (OSError, RecursionError) as error:  # users can nest folders as deep as they like
             self._unknown_since[user] = now
-            self._say(f"{folder}, of a user who is gone, stays for another hour: {error.filename}: {error.strerror}.")
+            self._say(f"{folder}, of a user who is gone, stays for another hour: {error}. Remove it on the machine.")
 
     def _write(self, now: float) -> None:
         report = {

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,7 +186,26 @@ def test_copies_that_cannot_be_removed_stop_no_report_and_are_tried_an_hour_late
     assert node.reported(HOUR)["starts"]["present"] == 1
     folder = node.disk / str(OWN)
     (told,) = node.said
-    assert told == f"{folder}, of a user who is gone, stays for another hour: {folder}: No such file or directory."
+    assert told.startswith(f"{folder}, of a user who is gone, stays for another hour: [Errno 2] No such file")
+
+
+def test_folders_in_folders_without_end_do_not_end_the_report(node: Node) -> None:
+    node.copy("a", 100)
+    node.is_known = False
+    node.reported()
+    place = os.open(node.copies, os.O_DIRECTORY)
+    for _ in range(3 * sys.getrecursionlimit()):
+        os.mkdir("d", dir_fd=place)
+        below = os.open("d", os.O_DIRECTORY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    node.count("present 0 90")
+    try:
+        assert node.reported(HOUR)["starts"]["present"] == 1
+        assert len(node.said) == 1
+    finally:
+        subprocess.run(["rm", "-rf", node.disk], check=True)  # shutil cannot, before Python 3.13
 
 
 def test_copies_of_a_user_who_is_gone_stay_while_a_process_runs(node: Node) -> None:
