@@ -16,9 +16,6 @@ ODD = (ValueError, TypeError, LookupError, AttributeError, OverflowError, Recurs
 _MAX_BYTES = 256 * 1024
 """Size at which the plugin refuses a file of settings (`spank-plugin/image_settings.c`)."""
 
-_OF_32_BITS = {"amd64": "386", "arm64": "arm"}
-"""Architectures of 32 bits whose programs run on those of 64 bits."""
-
 _SHOWN = 60
 """Characters of an image's words in a message."""
 
@@ -88,8 +85,8 @@ def check_architecture(layout: Path, wanted: str) -> None:
 
     Args:
         layout: The layout.
-        wanted: Architecture of this node, as images name it. It also runs the programs of its predecessor of 32 bits.
-            An image that names no architecture passes.
+        wanted: Architecture of this node, as images name it. Jobs run no program of 32 bits
+            (`spank-plugin/seccomp_filter.c`). An image that names no architecture passes.
 
     Raises:
         ImageError: The image is for another architecture, or another system than Linux.
@@ -100,7 +97,7 @@ def check_architecture(layout: Path, wanted: str) -> None:
         system, architecture = configuration.get("os") or "linux", configuration.get("architecture") or wanted
     except ODD:
         return  # `settings_of_layout` tells it
-    if system != "linux" or architecture not in (wanted, _OF_32_BITS.get(wanted)):
+    if system != "linux" or architecture != wanted:
         found = " ".join(f"{system}/{architecture}".split())[:_SHOWN]
         message = f"the image is for {found}, and programs on this node are for linux/{wanted}. Name an image for it."
         raise ImageError(message)
