@@ -25,7 +25,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from container_images.image_reference import RegistryUnreachableError
-from container_images.store_cleaning import NO_LIMITS, StoreLimits, clean, empty_trash, make_room, remove, size_of
+from container_images.store_cleaning import (
+    NO_LIMITS,
+    StoreLimits,
+    clean,
+    empty_trash,
+    folders_in,
+    make_room,
+    remove,
+    size_of,
+)
 
 STORE = ".local/share/soperator/containers"
 """The store's place in a home."""
@@ -113,7 +122,7 @@ class ImageStore:
 
     def names(self) -> list[str]:
         """Return the names of the named containers."""
-        return sorted(folder.name for folder in (self._folder / "named").iterdir())
+        return sorted(folder.name for folder in folders_in(self._folder / "named"))
 
     def named_folder(self, name: str) -> Path:
         """Return the folder of a named container that is in use (`use_named`), which may be missing."""
@@ -207,7 +216,7 @@ class ImageStore:
 
     def _newest(self, image_name: str) -> str | None:
         records = (self._folder / "jobs").glob(f"*-{image_name}")
-        for record in sorted(records, key=lambda path: path.stat().st_mtime, reverse=True):
+        for record in sorted(records, key=_changed_at, reverse=True):
             if (digest := _content(record)) and self._ready(digest).is_dir():
                 return digest
         return None
@@ -216,8 +225,9 @@ class ImageStore:
         oldest = time.time() - _RECORD_SECONDS
         for name in ("jobs", "locks"):
             for path in (self._folder / name).glob("*-*"):
-                if path.stat().st_mtime < oldest:
-                    path.unlink(missing_ok=True)
+                with suppress(OSError):  # another process has just removed or renamed it
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
 
     @contextmanager
     def _locked(self, name: str, holder: str) -> Iterator[None]:
@@ -247,7 +257,7 @@ def _look_again(folder: Path) -> None:
 
     An NFS client remembers for up to a minute that a name is missing, unless it has changed the folder itself.
     """
-    change = folder / f"look.{socket.gethostname()}"
+    change = folder / f".look.{socket.gethostname()}"  # hidden, as a killed process leaves it until the next look
     with suppress(OSError):
         change.mkdir()
     with suppress(OSError):
@@ -256,6 +266,13 @@ def _look_again(folder: Path) -> None:
 
 def _named(name: str) -> str:
     return f"named.{name}"
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # another process has just removed it
+        return 0
 
 
 def _content(record: Path) -> str | None:

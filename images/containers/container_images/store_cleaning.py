@@ -87,7 +87,7 @@ def make_room(store: Path, limits: StoreLimits, wanted: int, say: Callable[[str]
     if limit is None:
         return
     images = _images(store)
-    named = [_NamedContainer(folder, size_of(folder), 0) for folder in sorted((store / "named").iterdir())]
+    named = [_NamedContainer(folder, size_of(folder), 0) for folder in sorted(folders_in(store / "named"))]
     excess = sum(kept.size for kept in (*images, *named)) + wanted - limit
     with ExitStack() as closed:
         unused: list[_StoredImage] = []
@@ -185,10 +185,15 @@ def remove(folder: Path) -> None:
 def _images(store: Path) -> list[_StoredImage]:
     """Return the images, the least recently started first."""
     found = []
-    for folder in (store / "images").glob("*"):
+    for folder in folders_in(store / "images"):
         with suppress(FileNotFoundError):  # another process has just removed it
             found.append(_StoredImage(folder, recorded_size(folder), folder.stat().st_mtime))
     return sorted(found, key=lambda image: image.used)
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders of images or named containers, without hidden ones."""
+    return [path for path in folder.glob("*") if not path.name.startswith(".")]
 
 
 def recorded_size(image: Path) -> int:

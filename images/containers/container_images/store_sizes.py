@@ -14,10 +14,10 @@ _SIZE_BYTES = 32
 
 
 def names_in(folder: Path | int) -> list[str]:
-    """Return the names in a folder in their order, at most 10,000; none if it cannot be read."""
+    """Return the names in a folder in their order, without hidden ones, at most 10,000; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in islice(entries, _MOST_NAMES))
+            return sorted(entry.name for entry in islice(entries, _MOST_NAMES) if not entry.name.startswith("."))
     except OSError:
         return []
 
@@ -52,7 +52,9 @@ def size_of_image(start: Path, place: Path) -> int | None:
     try:
         with _opened(start, place) as folder:
             descriptor = os.open("size", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-        with os.fdopen(descriptor, "rb") as file:
-            return max(int(file.read(_SIZE_BYTES)), 0)
+        try:  # os.fdopen would leave the descriptor of a folder open
+            return max(int(os.read(descriptor, _SIZE_BYTES)), 0)
+        finally:
+            os.close(descriptor)
     except (OSError, ValueError):
         return None

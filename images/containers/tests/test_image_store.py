@@ -272,3 +272,23 @@ def test_records_of_old_jobs_go(tmp_path: Path) -> None:
 
     assert [path.name.split("-")[0] for path in (tmp_path / "jobs").iterdir()] == ["2"]
     assert [path.name.split("-")[0] for path in (tmp_path / "locks").iterdir()] == ["2"]
+
+
+def test_a_record_that_another_process_has_just_renamed_stops_no_look_up(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path, lambda _: None)
+    store.digest_of_job("1", "a", lambda: "x")
+    for folder in ("jobs", "locks"):
+        (tmp_path / folder / "2-a.new").symlink_to("renamed")
+
+    assert store.digest_of_job("3", "a", lambda: "x") == "x"
+
+
+def test_what_a_killed_process_leaves_of_a_look_is_no_record_and_no_container(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path, lambda _: None)
+    for folder in ("jobs", "images", "named"):
+        left = tmp_path / folder / ".look.gpu-0"
+        left.mkdir()
+        os.utime(left, (0, 0))
+
+    assert store.digest_of_job("1", "a", lambda: "x") == "x"
+    assert store.names() == []

@@ -11,6 +11,7 @@ import pytest
 from container_images.image_store import STORE
 from container_images.list_command import main
 from container_images.published_images import write_names
+from container_images.store_sizes import size_of_image
 
 DIGEST = "a" * 64
 
@@ -68,6 +69,14 @@ def test_users_stores_are_counted_whatever_users_have_put_there(
     assert listed(tmp_path, capsys)["users"] == [
         {"user": "alice", "images": 5, "named_containers": 0, "size_bytes": 100}
     ]
+
+
+def test_a_folder_in_place_of_a_size_leaves_nothing_open(tmp_path: Path) -> None:
+    (tmp_path / "a/size").mkdir(parents=True)
+    opened = [*Path("/proc/self/fd").iterdir()]
+
+    assert size_of_image(tmp_path, Path("a")) is None
+    assert [*Path("/proc/self/fd").iterdir()] == opened
 
 
 @pytest.mark.parametrize("link", [".local", ".local/share", f"{STORE}/images", f"{STORE}/images/a"])
