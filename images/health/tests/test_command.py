@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from health_testing import IMPORT_ROOTS
-from node_health import noted_drains
+from node_health import bounded, noted_drains
 from node_health.bounded import BoundedCall, BoundedProgram, is_there
 from node_health.command import check, explain, main
 from node_health.health_round import Slurm, load, save
@@ -245,6 +245,13 @@ def test_the_program_in_the_image_starts_the_same_command() -> None:
     assert main.__module__ == "node_health.command"
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes longer than usual to end a killed process."""
+    monkeypatch.setattr(bounded, "_KILL_SECONDS", 60)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_program_ends_with_its_children_at_its_bound(tmp_path: Path) -> None:
     began = time.monotonic()
     script = f"sleep 600 & echo $! > {tmp_path}/child; wait"
@@ -265,6 +272,7 @@ def test_a_program_that_is_missing_or_killed_ends_with_words() -> None:
     assert (killed.status, killed.words) == (-9, "status -9")
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_call_that_waits_for_ever_ends_at_its_bound_with_what_it_has_said() -> None:
     def wait() -> Iterator[str]:
         yield "begun"
