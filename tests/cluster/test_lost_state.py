@@ -15,6 +15,7 @@ def test_another_volume_without_the_state_is_refused_soon_and_accepted_for_a_rea
     new_slurm: Callable[..., Slurm],
 ) -> None:
     slurm = new_slurm(node_sets=[a_node_set("cpu", replicas=1)])
+    slurm.cluster["slurm"]["extra"]["SlurmdTimeout"] = 30  # after which slurmd registers again
     slurm.up()
     first = slurm.submit("true")
     slurm.wait_for_job(first, "COMPLETED")
