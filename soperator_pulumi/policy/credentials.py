@@ -66,6 +66,9 @@ _VARIABLE = re.compile(
 _NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~`].*|required|optional|sufficient|x+|\W+")
 """Words and templates that stand in place of a password."""
 
+_CODE = re.compile(r"(os|args|self|cfg|config|settings)\.\w.*|[A-Za-z_][\w.]*[(\[].*|str|string|bytes")
+"""Expression of a program that reads a password from elsewhere, `os.environ[`, or the type of one."""
+
 _SHORTEST_COPY = 8
 """Shortest marked value whose copies count: shorter texts are elsewhere by chance. In characters."""
 
@@ -139,7 +142,7 @@ def _in_settings(text: str) -> str | None:
     pairs = (
         (name, value)
         for name, value in (*_SETTING.findall(text), *_VARIABLE.findall(text))
-        if not _NO_VALUE.fullmatch(value)
+        if not _NO_VALUE.fullmatch(value) and not _CODE.fullmatch(value)
     )
     return next(filter(None, (_named(name, value) for name, value in pairs)), None)
 
@@ -185,8 +188,8 @@ def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]
 
 
 def _is_of_shell(value: str, text: str) -> bool:
-    """Return True if the value is a variable or a command inside a shell script."""
-    return value.startswith(("$", "`")) and " " in text
+    """Return True if the value is a variable, a command, or an expression inside a script."""
+    return " " in text and (value.startswith(("$", "`")) or bool(_CODE.fullmatch(value)))
 
 
 def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:

@@ -337,3 +337,18 @@ def test_settings_of_a_storage_driver_are_judged() -> None:
     assert sorted(found) == ["spec.csi.volumeAttributes.password", "spec.mountOptions[1]"]
     storage = an_object("storage.k8s.io/v1:StorageClass", {"parameters": {"secretKey": "abc"}})
     assert paths(SECRETS_IN_SECRETS, storage) == ["parameters.secretKey"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'import os\ntoken = os.environ["HF_TOKEN"]\nlogin(token=token_of(args))',
+        "api_key = getenv('WANDB_API_KEY')",
+        "class A:\n    password: str\n    token: bytes",
+        "token = args.token",
+        "login(token=os.environ['HF_TOKEN'], x=1)",
+    ],
+)
+def test_a_program_that_reads_a_credential_from_elsewhere_holds_none(script: str) -> None:
+    assert not paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "command": ["python", "-c", script]}))
+    assert not paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMap", {"data": {"train.py": script}}))
