@@ -172,7 +172,8 @@ def test_the_exporter_has_the_starts_in_containers_of_a_node(publishing: Slurm, 
     def counted(series: str) -> float:
         return scraped(publishing).get(series, 0) - before.get(series, 0)
 
-    wait_until(lambda: (counted(present), counted(failed)) == (2, 1), what="the starts count", timeout_seconds=180)
+    # Starts of the test before this one can be reported meanwhile, too.
+    wait_until(lambda: counted(present) >= 2 and counted(failed) >= 1, what="the starts count", timeout_seconds=180)
 
 
 def test_a_long_check_runs_its_program_in_the_image(publishing: Slurm) -> None:
