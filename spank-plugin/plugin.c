@@ -15,7 +15,6 @@
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -42,6 +41,7 @@ SPANK_PLUGIN(jail, 1);
 static struct jail_config config;
 static struct isolation isolation = ISOLATION_NONE;
 static struct failure startup_failure = {FAILURE_NODE, "configuration: not read"}; /* what tasks find */
+static int score_of_slurmstepd; /* its oom_score_adj: a task with its own process IDs can't ask for it */
 static char working_directory[PATH_MAX];
 static struct shared_mounts shared_mounts; /* in a task: where job files may lie */
 static int tasks; /* in slurmstepd: those that it has forked and that have not ended */
@@ -113,6 +113,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
     }
     if (spank_context() != S_CTX_REMOTE || startup_failure.scope != FAILURE_NONE ||
         start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 || prepare_for_user(spank, &startup_failure) < 0 ||
+        slurmstepd_memory_read_score("/proc/self/oom_score_adj", &score_of_slurmstepd, &startup_failure) < 0 ||
         direct_pmix(spank, &startup_failure) < 0 ||
         container_step_prepare(spank, &config, &startup_failure) < 0 ||
         !(config.isolate_pid || config.isolate_ipc))
@@ -209,10 +210,8 @@ static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
 static void offer_task(void)
 {
     struct failure failure = {FAILURE_NONE, ""};
-    char of_slurmstepd[64];
 
-    snprintf(of_slurmstepd, sizeof(of_slurmstepd), "/proc/%d/oom_score_adj", (int)getppid());
-    if (slurmstepd_memory_offer_task(of_slurmstepd, "/proc/self/oom_score_adj", &failure) < 0)
+    if (slurmstepd_memory_offer_task(score_of_slurmstepd, "/proc/self/oom_score_adj", &failure) < 0)
         slurm_error("jail: %s", failure.text);
 }
 

@@ -139,16 +139,19 @@ static int read_score(const char *path, int *score)
     return result;
 }
 
-int slurmstepd_memory_offer_task(const char *of_slurmstepd, const char *of_task, struct failure *failure)
+int slurmstepd_memory_read_score(const char *of_slurmstepd, int *score, struct failure *failure)
 {
-    int slurmstepd, task, wanted;
+    return read_score(of_slurmstepd, score) < 0 ? fail(failure, "read", of_slurmstepd) : 0;
+}
+
+int slurmstepd_memory_offer_task(int score, const char *of_task, struct failure *failure)
+{
+    int task, wanted;
     char text[16];
 
-    if (read_score(of_slurmstepd, &slurmstepd) < 0)
-        return fail(failure, "read", of_slurmstepd);
     if (read_score(of_task, &task) < 0)
         return fail(failure, "read", of_task);
-    wanted = slurmstepd + TASK_OOM_SCORE < OOM_SCORE_ADJ_MAX ? slurmstepd + TASK_OOM_SCORE : OOM_SCORE_ADJ_MAX;
+    wanted = score + TASK_OOM_SCORE < OOM_SCORE_ADJ_MAX ? score + TASK_OOM_SCORE : OOM_SCORE_ADJ_MAX;
     if (task >= wanted)
         return 0;
     snprintf(text, sizeof(text), "%d", wanted);

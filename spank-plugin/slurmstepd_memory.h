@@ -30,10 +30,13 @@ int slurmstepd_memory_reserve(const char *cgroups, const char *cgroups_of_proces
 /* In thousandths of the job's memory. */
 #define TASK_OOM_SCORE 200
 
+/* In slurmstepd, with the file of its oom_score_adj. Returns 0 or -1. */
+int slurmstepd_memory_read_score(const char *of_slurmstepd, int *score, struct failure *failure);
+
 /*
- * In a task, with the files of slurmstepd's oom_score_adj and of its own: have the kernel kill it before slurmstepd, which
- * may not lower its own score without CAP_SYS_RESOURCE. Returns 0 or -1; the job runs all the same.
+ * In a task, with slurmstepd's score and the file of its own: have the kernel kill it before slurmstepd, which may not
+ * lower its own score without CAP_SYS_RESOURCE. Returns 0 or -1; the job runs all the same.
  */
-int slurmstepd_memory_offer_task(const char *of_slurmstepd, const char *of_task, struct failure *failure);
+int slurmstepd_memory_offer_task(int score, const char *of_task, struct failure *failure);
 
 #endif

@@ -133,6 +133,7 @@ static int offered(const char *of_slurmstepd, const char *of_task)
 {
     struct failure failure = {FAILURE_NONE, ""};
     char slurmstepd[PATH_MAX], task[PATH_MAX];
+    int score;
 
     world_make();
     CHECK(mkdtemp(root) != NULL);
@@ -140,7 +141,8 @@ static int offered(const char *of_slurmstepd, const char *of_task)
     put("task", of_task);
     snprintf(slurmstepd, sizeof(slurmstepd), "%s/slurmstepd", root);
     snprintf(task, sizeof(task), "%s/task", root);
-    CHECK(slurmstepd_memory_offer_task(slurmstepd, task, &failure) == 0);
+    CHECK(slurmstepd_memory_read_score(slurmstepd, &score, &failure) == 0);
+    CHECK(slurmstepd_memory_offer_task(score, task, &failure) == 0);
     return atoi(content("task"));
 }
 

@@ -92,7 +92,7 @@ def _every_job_can_be_requeued(patch: pytest.MonkeyPatch) -> None:
 
 
 def _other_node_sets_have_no_say(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan, "_protecting", lambda *_: [])
+    patch.setattr(plan, "shared", lambda *_: {})
 
 
 def _any_namespace_will_do(patch: pytest.MonkeyPatch) -> None:
