@@ -53,6 +53,13 @@ static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028
 
 enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
 enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032, CRONTAB = 2202, ATTACH = 6007, PASS_ON = 5029 };
+enum { LAUNCH = 6001 };
+
+/* Bytes in launch_tasks_request_msg_t before the nodes of a whole heterogeneous step, its own ones, and their names. */
+#define HET_NODES 8
+static const struct {
+    size_t nodes, names;
+} IN_24 = {68, 576}, IN_26 = {76, 592};
 
 /* Start of crontab_update_request_msg_t. */
 struct crontab {
@@ -93,7 +100,7 @@ static _Thread_local struct {
     bool asked_for;     /* an answer to the daemon */
     const range *known; /* while it is received: what users may send */
     bool judged;        /* while it is read */
-    bool refused;       /* it has more than is allocated */
+    size_t refused;     /* elements of the array that is not allocated; 0 for none */
     uint16_t type;
     uid_t sender;
 } message;
@@ -113,6 +120,10 @@ static void *(*allocate_bits)(int64_t count);
 static char *(*copy)(const char *text);
 static bool (*is_valid_line)(struct crontab_line *line);
 static int (*for_each)(void *list, int (*call)(void *item, void *argument), void *argument);
+static int (*unpack_job)(void **job, int resources, void *buffer, uint16_t version);
+static void *(*begin_hosts)(const char *names);
+static int (*count_hosts)(void *hosts);
+static void (*end_hosts)(void *hosts);
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -131,6 +142,10 @@ __attribute__((constructor)) static void prepare(void)
     copy = (char *(*)(const char *))dlsym(RTLD_NEXT, "slurm_xstrdup");
     is_valid_line = (bool (*)(struct crontab_line *))dlsym(RTLD_NEXT, "valid_cron_entry");
     for_each = (int (*)(void *, int (*)(void *, void *), void *))dlsym(RTLD_NEXT, "slurm_list_for_each");
+    unpack_job = (int (*)(void **, int, void *, uint16_t))dlsym(RTLD_NEXT, "job_record_unpack");
+    begin_hosts = (void *(*)(const char *))dlsym(RTLD_NEXT, "hostlist_create");
+    count_hosts = (int (*)(void *))dlsym(RTLD_NEXT, "hostlist_count");
+    end_hosts = (void (*)(void *))dlsym(RTLD_NEXT, "hostlist_destroy");
 }
 
 static bool is_known(uint16_t type)
@@ -209,13 +224,13 @@ EXPORTED void auth_g_get_ids(void *credential, uid_t *user, gid_t *group)
 EXPORTED void *slurm_xcalloc(size_t count, size_t size, bool clear, bool may_fail, const char *file, int line, const char *by)
 {
     if (message.judged && may_fail && size && count > ARRAY_BYTES_MAX / size) {
-        message.refused = true;
+        message.refused = count;
         return NULL;
     }
     return allocate(count, size, clear, may_fail, file, line, by);
 }
 
-/* With none, a message is refused. slurm_bit_alloc is its name in plugins. */
+/* With none, a message is refused: jobs' records, whose reader needs one, are not read of users. slurm_bit_alloc is its name in plugins. */
 EXPORTED void *bit_alloc(int64_t count)
 {
     return message.judged && (count < 0 || count > BITS_MAX) ? NULL : allocate_bits(count);
@@ -223,11 +238,20 @@ EXPORTED void *bit_alloc(int64_t count)
 
 EXPORTED void *slurm_bit_alloc(int64_t count) __attribute__((alias("bit_alloc")));
 
-/* It reads an array that was not allocated. What a refused message has brought is lost. */
+/* slurmd alone adds a job's record to a launch, for slurmstepd. */
+EXPORTED int job_record_unpack(void **job, int resources, void *buffer, uint16_t version)
+{
+    return message.judged ? UNPACK_ERROR : unpack_job(job, resources, buffer, version);
+}
+
+/* It reads the tasks of a heterogeneous step's nodes, whether they were allocated or not. */
 EXPORTED void slurm_free_launch_tasks_request_msg(void *tasks)
 {
-    if (!message.judged || !message.refused)
-        free_tasks(tasks);
+    uint32_t *nodes = tasks ? (uint32_t *)((char *)tasks + HET_NODES) : NULL;
+
+    if (message.judged && message.refused && nodes && *nodes == message.refused)
+        *nodes = NO_VAL;
+    free_tasks(tasks);
 }
 
 /* slurmd skips as many bytes of a step's switch as the message says, whether it has them or not. */
@@ -317,6 +341,20 @@ static void mend(uint16_t type, void *body)
     }
 }
 
+/* slurmd looks up its own name in a launch, and takes its place among the names for one among the nodes. */
+static bool has_node_for_every_name(const char *tasks)
+{
+    size_t nodes_at = unpack_switch_26 ? IN_26.nodes : IN_24.nodes, names_at = unpack_switch_26 ? IN_26.names : IN_24.names;
+    const char *names = *(char *const *)(tasks + names_at);
+    uint32_t nodes = *(const uint32_t *)(tasks + nodes_at);
+    void *hosts = names ? begin_hosts(names) : NULL;
+    bool has = hosts && nodes && (uint32_t)count_hosts(hosts) <= nodes;
+
+    if (hosts)
+        end_hosts(hosts);
+    return has;
+}
+
 /* slurmctld reads the bitmaps of a crontab's line, whether it has them or not. */
 EXPORTED bool valid_cron_entry(struct crontab_line *line)
 {
@@ -327,17 +365,17 @@ EXPORTED bool valid_cron_entry(struct crontab_line *line)
 }
 
 /* The one word of slurm_msg_t that gets its first value while a message is read. */
-static void *find_body(void *const *before, void *const *after)
+static void **find_body(void *const *before, void **after)
 {
     for (size_t i = 0; i < MESSAGE_WORDS; i++)
         if (!before[i] && after[i])
-            return after[i];
+            return &after[i];
     return NULL;
 }
 
 EXPORTED int unpack_msg(void *unpacked, void *buffer)
 {
-    void *before[MESSAGE_WORDS], *body;
+    void *before[MESSAGE_WORDS], **body;
     int result;
 
     if (!message.known || message.sender == 0 || message.sender == slurm_conf.slurm_user_id)
@@ -346,7 +384,7 @@ EXPORTED int unpack_msg(void *unpacked, void *buffer)
         return UNPACK_ERROR;
     memcpy(before, unpacked, sizeof(before));
     message.judged = true;
-    message.refused = false;
+    message.refused = 0;
     result = unpack(unpacked, buffer);
     message.judged = false;
     if (result != 0 || !has_body(message.type))
@@ -354,6 +392,11 @@ EXPORTED int unpack_msg(void *unpacked, void *buffer)
     body = find_body(before, unpacked);
     if (!body)
         return UNPACK_ERROR;
-    mend(message.type, body);
+    if (message.type == LAUNCH && !has_node_for_every_name(*body)) {
+        free_tasks(*body);
+        *body = NULL;
+        return UNPACK_ERROR;
+    }
+    mend(message.type, *body);
     return result;
 }

@@ -48,12 +48,21 @@ static int skip(struct buffer *buffer, unsigned offset)
 }
 int switch_g_unpack_stepinfo(void **step, struct buffer *buffer, unsigned short offset) { return skip(buffer, offset); }
 int switch_g_stepinfo_unpack(void **step, struct buffer *buffer, unsigned short offset) { return skip(buffer, offset); }
-void slurm_free_launch_tasks_request_msg(void *tasks) { freed++; }
+void slurm_free_launch_tasks_request_msg(void *tasks)
+{
+    unsigned het_nodes = ((unsigned *)tasks)[2];
+
+    freed += het_nodes == NO_VAL || !het_nodes; /* its array is not there */
+}
 int freed_tasks(void) { return freed; }
+int job_record_unpack(void **job, int resources, void *buffer, unsigned short version) { return 0; }
+void *hostlist_create(const char *names) { return names[0] ? (void *)names : 0; }
+int hostlist_count(void *names) { return strlen(names); } /* one letter each */
+void hostlist_destroy(void *names) {}
 
 struct message {
     unsigned short version, flags, type;
-    unsigned sender, answers, strings, bits, offset;
+    unsigned sender, answers, strings, bits, offset, has_job;
     void *body;
 };
 struct received { unsigned short version, flags, type; void *other[20], *body, *rest[20]; };
@@ -67,8 +76,9 @@ int unpack_msg(void *message, void *buffer)
     free(bits);
     is_whole &= !switch_g_unpack_stepinfo(NULL, &(struct buffer){.size = 100, .read = 10}, sent->offset);
     is_whole &= !switch_g_stepinfo_unpack(NULL, &(struct buffer){.size = 100, .read = 10}, sent->offset);
+    is_whole &= !sent->has_job || !job_record_unpack(NULL, 0, NULL, 0);
     if (!is_whole)
-        slurm_free_launch_tasks_request_msg(NULL);
+        slurm_free_launch_tasks_request_msg((unsigned[]){0, 0, sent->strings});
     ((struct received *)message)->body = is_whole ? sent->body : 0;
     return is_whole ? 0 : -1;
 }
@@ -113,6 +123,7 @@ int ask(const unsigned *numbers, void *body)
     sent.strings = numbers[5];
     sent.bits = numbers[6];
     sent.offset = numbers[7];
+    sent.has_job = numbers[10];
     switch (numbers[4]) {
     case 0:
         return slurm_unpack_received_msg(&received, -1, &sent);
@@ -137,19 +148,21 @@ int freed_tasks(void);
 int is_valid(unsigned flags, unsigned times);
 int main(int count, char **words)
 {
-    unsigned numbers[11] = {0};
+    unsigned numbers[12] = {0};
     job_desc_msg_t job, *jobs[] = {&job, NULL};
     job_step_kill_msg_t kill = {0};
     struct { const char *text; void *jobs; } crontab = {"", jobs}, removed = {""};
     char *text = NULL;
-    void *bodies[] = {NULL, words, &kill, &job, jobs, &crontab, &removed, &text};
+    struct { unsigned start[19], nodes; char between[512]; const char *names; } launch = {.names = "abc"};
+    void *bodies[] = {NULL, words, &kill, &job, jobs, &crontab, &removed, &text, &launch};
     int result;
 
-    for (int i = 1; i < count && i <= 11; i++)
+    for (int i = 1; i < count && i <= 12; i++)
         numbers[i - 1] = atoi(words[i]);
     if (count == 3)
         return !is_valid(numbers[0], numbers[1]);
     memset(&job, numbers[9], sizeof(job));
+    launch.nodes = numbers[11];
     result = ask(numbers, bodies[numbers[8]]);
     switch (numbers[8]) {
     case 2:
@@ -194,7 +207,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SLURMCTLDS, AN_ANSWER, SLURMDS_24, SLURMDS_26 = range(4)
-NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS, A_CRONTAB, NO_CRONTAB, NO_TEXT = range(8)
+NO_BODY, A_BODY, A_CANCELLATION, A_JOB, A_LIST_OF_JOBS, A_CRONTAB, NO_CRONTAB, NO_TEXT, A_LAUNCH = range(9)
 
 
 def told(
@@ -208,8 +221,10 @@ def told(
     strings: int = 1,
     bits: int = 1,
     offset: int = 20,
-    body: int = A_BODY,
+    body: int | None = None,
     filled: int = 0,
+    has_job: bool = False,
+    nodes: int = 3,
 ) -> tuple[bool, str]:
     """Return whether a message is read, and what the program prints of it.
 
@@ -225,8 +240,12 @@ def told(
         offset: byte of 100 at which its reader goes on after the tenth, where a step's switch is.
         body: what it is about.
         filled: all bytes of a job's description.
+        has_job: it brings a job's record.
+        nodes: those of a launch on three, as 26.05 has them.
     """
-    return run(build, kind, sender, is_signed, answers, by, strings, bits, offset, body, filled)
+    if body is None:
+        body = A_LAUNCH if kind == REQUEST_LAUNCH_TASKS else A_BODY
+    return run(build, kind, sender, is_signed, answers, by, strings, bits, offset, body, filled, has_job, nodes)
 
 
 def run(build: Path, *words: int) -> tuple[bool, str]:
@@ -346,13 +365,29 @@ def test_slurmd_reads_no_byte_that_a_users_message_does_not_have(build: Path, of
         assert told(build, REQUEST_LAUNCH_TASKS, ROOT_ID, by=by, offset=offset)[0]
 
 
-@pytest.mark.parametrize(("strings", "offset", "said"), [(9 << 20, 20, ""), (1, 9, "freed")])
-def test_tasks_of_which_an_array_was_not_allocated_are_not_freed(
-    build: Path, strings: int, offset: int, said: str
+@pytest.mark.parametrize(("strings", "offset"), [(9 << 20, 20), (1, 9)])
+def test_a_users_tasks_that_are_refused_are_freed_without_an_array_that_was_not_allocated(
+    build: Path, strings: int, offset: int
 ) -> None:
-    """slurmd would read that array. Others are freed, as a user could fill its memory with them."""
+    """slurmd would read that array. A user could fill its memory with tasks that are not freed."""
     sent = told(build, REQUEST_LAUNCH_TASKS, USER_ID, by=SLURMDS_26, strings=strings, offset=offset)
-    assert sent == (False, said)
+    assert sent == (False, "freed" if strings > 1 else "")
+
+
+@pytest.mark.parametrize(("sender", "read"), [(USER_ID, False), (SLURM_ID, True)])
+def test_a_job_in_a_users_launch_is_not_read(build: Path, sender: int, read: bool) -> None:
+    """slurmd would end, as its reader needs a bitmap that was refused."""
+    assert told(build, REQUEST_LAUNCH_TASKS, sender, by=SLURMDS_26, has_job=True)[0] == read
+
+
+@pytest.mark.parametrize(
+    ("sender", "nodes", "read"), [(USER_ID, 3, True), (USER_ID, 2, False), (USER_ID, 0, False), (ROOT_ID, 0, True)]
+)
+def test_a_users_launch_on_fewer_nodes_than_it_names_is_not_read(
+    build: Path, sender: int, nodes: int, read: bool
+) -> None:
+    """slurmd would look for its tasks beyond the nodes."""
+    assert told(build, REQUEST_LAUNCH_TASKS, sender, by=SLURMDS_26, nodes=nodes)[0] == read
 
 
 @pytest.mark.parametrize("body", [A_JOB, A_LIST_OF_JOBS, A_CRONTAB])
