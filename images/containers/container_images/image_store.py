@@ -127,6 +127,8 @@ class ImageStore:
     def named_folder(self, name: str) -> Path:
         """Return the folder of a named container that is in use (`use_named`), which may be missing."""
         folder = self._folder / "named" / name
+        if not folder.is_dir():
+            _look_again(folder.parent)
         with suppress(FileNotFoundError):
             os.utime(folder)
         return folder

@@ -28,6 +28,9 @@ COUNTS = Path("/run/slurm/container-starts")
 REPORTS = Path("/jail/container-images/nodes")
 """Folder of the reports of all nodes, on the jail's volume (`soperator_pulumi/render/layout.py`)."""
 
+JAIL_PASSWD = Path("/jail/active/etc/passwd")
+"""Users of the active tree."""
+
 RESULTS = ("present", "brought", "failed")
 
 _ROUND_SECONDS = 30
@@ -172,12 +175,19 @@ class NodeReport:
         self._written, self._written_at = report, now
 
 
-def is_known(user: int) -> bool:
-    """Return True if the node knows a user of this number."""
+def is_known(user: int, jail_passwd: Path = JAIL_PASSWD) -> bool:
+    """Return True if the node or the jail has a user of this number, or if the jail's users cannot be read.
+
+    Users whom an admin has added inside the jail run jobs on all nodes, which do not know them.
+    """
     try:
         pwd.getpwuid(user)
     except KeyError:
-        return False
+        try:
+            lines = jail_passwd.read_text(errors="replace").splitlines()
+        except OSError:
+            return True
+        return any(fields[2:3] == [str(user)] for fields in (line.split(":") for line in lines))
     return True
 
 

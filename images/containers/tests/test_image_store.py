@@ -91,6 +91,15 @@ def test_a_node_whose_nfs_client_remembers_that_the_record_is_missing_starts_the
     assert store.digest_of_job("7", "image", lambda: "sha256:second") == "sha256:first"
 
 
+def test_a_node_whose_nfs_client_remembers_that_a_named_container_is_missing_starts_it(tmp_path: Path) -> None:
+    store = ImageStore(PathOfNfs(tmp_path), lambda _: None)
+    folder = tmp_path / "named/tools"
+    assert not PathOfNfs(folder).is_dir()
+    folder.mkdir()
+
+    assert store.named_folder("tools").is_dir()
+
+
 def test_nodes_of_two_architectures_have_images_of_their_own(tmp_path: Path) -> None:
     folders = [
         ImageStore(tmp_path, lambda _: None, machine).folder_of(DIGEST, make) for machine in ("x86_64", "aarch64")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from container_images.node_report import NodeReport, has_processes
+from container_images.node_report import NodeReport, has_processes, is_known
 
 OWN = os.geteuid()
 HOUR = 3600.0
@@ -159,6 +159,24 @@ def test_copies_of_a_user_who_is_gone_for_an_hour_are_removed(node: Node) -> Non
     assert node.reported(HOUR)["copies"] == {"images": 0, "bytes": 0}
     assert [*node.disk.iterdir()] == []
     assert node.said == [f"removed the copies of container images of the user {OWN}, who is gone"]
+
+
+@pytest.mark.parametrize(
+    ("user", "jail", "known"),
+    [
+        (0, "", True),
+        (54321, "root:x:0:0::/root:/bin/sh\nCarol:x:54321:54321::/home/Carol:/bin/sh\n", True),
+        (54321, "root:x:0:0::/root:/bin/sh\nother:x:5432:54321::/home/other:/bin/sh\n", False),
+        (54321, None, True),
+    ],
+)
+def test_users_of_the_node_and_of_the_jail_are_known_and_all_if_the_jail_cannot_be_read(
+    tmp_path: Path, user: int, jail: str | None, known: bool
+) -> None:
+    if jail is not None:
+        (tmp_path / "passwd").write_text(jail)
+
+    assert is_known(user, tmp_path / "passwd") == known
 
 
 def test_a_user_who_comes_back_keeps_the_copies(node: Node) -> None:
