@@ -13,6 +13,7 @@ from soperator_pulumi.policy.definition import (
     ResourcePolicy,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.named_values import kind_by_name, kind_in_text, kinds_in_words, names_credential
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import Path, listed, look, mapped, texts_in
 from soperator_pulumi.policy.view import ResourceView
@@ -34,46 +35,8 @@ _CONTENTS = (
 
 _PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTENTS]
 
-_NAME = re.compile(
-    r"(?i)(password|passphrase)$"
-    r"|(^|[._-])(pass|token|client[._-]?secret|secret[._-]?key|(account|api|access|private|munge|storage)[._-]?key)$"
-    r"|[._-](passwd|pwd)$"
-)
-"""Names of values that are credentials. A file `passwd` holds only names of users, and a `secret` names a Secret."""
-
-_OF_TEXT = re.compile(
-    r"(?i)(^|[._-])(audio|bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|total|train|unk|video)"
-    r"[._-]token$"
-)
-"""Name of a language model's text token, or of a number of such tokens."""
-
-_TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}")
-"""Text token of a language model, as tokenizers write it, `<s>` or `[PAD]`, or a number of tokens."""
-
-_SETTING = re.compile(
-    r"""(?:^|[{,;])[^\S\n]*(?:- +|--|export +)?["']?([A-Za-z_][\w.-]{0,60})["']?[^\S\n]*[:=][^\S\n]*["']?"""
-    r"""([^\s"',;{}][^\s"',;}]*)""",
-    re.MULTILINE,
-)
-"""A line of a file of settings: `password = abc`, `"password": "abc"`, `- password: abc`, `--password=abc`."""
-
-_VARIABLE = re.compile(
-    r"""\bname["']?[^\S\n]*:[^\S\n]*["']?([A-Za-z_][\w.-]{0,60})["']?,?\s{1,60}["']?value["']?[^\S\n]*:[^\S\n]*["']?"""
-    r"""([^\s"',;{}][^\s"',;}]*)"""
-)
-"""A variable of a container in a file: `name: PASSWORD`, and `value: abc` in the next line."""
-
-_NO_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|null|none|[<{$*|>~`].*|required|optional|sufficient|x+|\W+")
-"""Words and templates that stand in place of a password."""
-
-_CODE = re.compile(r"(os|args|self|cfg|config|settings)\.\w.*|[A-Za-z_][\w.]*[(\[].*|str|string|bytes")
-"""Expression of a program that reads a password from elsewhere, `os.environ[`, or the type of one."""
-
 _SHORTEST_COPY = 8
 """Shortest marked value whose copies count: shorter texts are elsewhere by chance. In characters."""
-
-_REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|(/[\w.-]+){2,}/?")
-"""A variable, or the path of a file."""
 
 _RANDOM_BYTES = "random:index/randomBytes:RandomBytes"
 """Type whose id is the base64 form of the bytes:
@@ -93,31 +56,10 @@ _STORAGE = ("PersistentVolume", "StorageClass")
 _CALLS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 """Parts of a container with commands and headers."""
 
-_OPTION = re.compile(r"--?[\w-]+")
-
-_ASSIGNMENT = re.compile(r"""(?:^|(?<=[\s;&|"'(=]))-{0,2}([A-Za-z_][\w-]*)=(?=["']?([^\s"';&|]+))""")
-"""An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
-
-_OPTION_IN_SCRIPT = re.compile(r"""\s--([A-Za-z][\w-]*)[^\S\n]+(?=["']?([^\s"';&|-][^\s"';&|]*))""")
-"""An option with its value as the next word, in a script for a shell."""
-
 
 def kind_of(text: str) -> str | None:
     """Return the kind of credential that a text holds, never its value; None if it holds none."""
     return next((kind for kind, patterns in _PATTERNS if all(pattern.search(text) for pattern in patterns)), None)
-
-
-def _named(name: str, value: str) -> str | None:
-    """Return the kind of credential that a name suggests; None for paths and references to variables."""
-    literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
-    is_named = literal and _NAME.search(_underscored(name)) and not _is_of_text(_underscored(name), value)
-    return "a value whose name is that of a credential" if is_named else None
-
-
-def _is_of_text(name: str, value: str) -> bool:
-    """Return True for a text token of a language model: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
-    is_token = name.lower().endswith("token")
-    return is_token and bool(_OF_TEXT.search(name) or _TEXT_TOKEN.fullmatch(value.strip()))
 
 
 def _leaked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
@@ -131,20 +73,10 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for group in groups or (("files",) if resource.acts_as("ConfigFiles") else ()):
         for path, text in texts_in(look(resource.props, group), (group,)):
             plain = _decoded(text) if group == "binaryData" else text
-            if kind := kind_of(plain) or _named(str(path[-1]), plain) or _in_settings(plain):
+            if kind := kind_of(plain) or kind_by_name(str(path[-1]), plain) or kind_in_text(plain):
                 yield path, kind
             elif resource.is_secret(path):
                 yield path, _MARKED
-
-
-def _in_settings(text: str) -> str | None:
-    """Return the kind of credential in the lines of a settings file."""
-    pairs = (
-        (name, value)
-        for name, value in (*_SETTING.findall(text), *_VARIABLE.findall(text))
-        if not _NO_VALUE.fullmatch(value) and not _CODE.fullmatch(value)
-    )
-    return next(filter(None, (_named(name, value) for name, value in pairs)), None)
 
 
 def _decoded(text: str) -> str:
@@ -160,7 +92,9 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
             for index, variable in enumerate(listed(look(container, "env"))):
                 name, value = look(variable, "name"), look(variable, "value")
                 where = (*path, "env", index, "value")
-                if isinstance(value, str) and (kind := kind_of(value) or _named(str(name), value)):
+                if isinstance(value, str) and (
+                    kind := kind_of(value) or kind_by_name(str(name), value) or kind_in_text(value)
+                ):
                     yield where, kind
                 elif value is not None and resource.is_secret(where):
                     yield where, _MARKED
@@ -175,21 +109,9 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 
 def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
     """Yield the credentials of a command line: `--token=abc`, `--token abc`, and those in a script for a shell."""
-    before = ""
-    for index, word in enumerate(words):
-        text = word if isinstance(word, str) else ""
-        pairs = [*_ASSIGNMENT.findall(text), *_OPTION_IN_SCRIPT.findall(text)]
-        if _OPTION.fullmatch(before) and not text.startswith("-"):
-            pairs.append((before, text))
-        kinds = (_named(name, value) for name, value in pairs if not _is_of_shell(value, text))
-        if kind := kind_of(text) or next(filter(None, kinds), None) or _in_settings(text):
+    for index, (word, named) in enumerate(zip(words, kinds_in_words(words), strict=True)):
+        if kind := (kind_of(word) if isinstance(word, str) else None) or named:
             yield (*path, index), kind
-        before = text
-
-
-def _is_of_shell(value: str, text: str) -> bool:
-    """Return True if the value is a variable, a command, or an expression inside a script."""
-    return " " in text and (value.startswith(("$", "`")) or bool(_CODE.fullmatch(value)))
 
 
 def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
@@ -213,7 +135,7 @@ def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield credentials found by content, by key, as `{name: ..., value: ...}`, and in lists of words."""
     for where, text in texts_in(value, path):
-        if kind := kind_of(text) or _named(str(where[-1]), text) or ("\n" in text and _in_settings(text)):
+        if kind := kind_of(text) or kind_by_name(str(where[-1]), text) or ("\n" in text and kind_in_text(text)):
             yield where, kind
     for where, part in _parts(value, path):
         if isinstance(part, list):
@@ -223,7 +145,7 @@ def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _of_pair(name: str, value: str) -> str | None:
-    return kind_of(f"{name}: {value}") or _named(name, value)
+    return kind_of(f"{name}: {value}") or kind_by_name(name, value)
 
 
 def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:
@@ -258,7 +180,7 @@ SECRETS_IN_SECRETS = ResourcePolicy(
 def _unmarked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     for path, kind in _plain(resource):
         yield Finding(resource, path, f"holds {kind} as a plain value, so Pulumi's state shows it")
-    named = _VALUE_IS_ID.match(resource.type) and _NAME.search(_underscored(resource.name))
+    named = _VALUE_IS_ID.match(resource.type) and names_credential(resource.name)
     if resource.type == _RANDOM_BYTES or named:
         text = (
             "generates a credential that is the id of its resource, and Pulumi does not encrypt ids. Use RandomPassword"
@@ -284,7 +206,7 @@ def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for path, text in texts_in({key: value for key, value in resource.props.items() if not key.startswith("__")}):
         if is_secret and path[0] not in {"data", "stringData"}:
             continue
-        kind = "a value of a Secret" if is_secret else kind_of(text) or _named(str(path[-1]), text)
+        kind = "a value of a Secret" if is_secret else kind_of(text) or kind_by_name(str(path[-1]), text)
         if kind and not resource.is_secret(path):
             yield path, kind
 
@@ -297,11 +219,6 @@ def _copies(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for path, text in texts:
         if text in marked and not resource.is_secret(path):
             yield path, "a copy of a value that is marked as secret"
-
-
-def _underscored(key: str) -> str:
-    """Return a key with '_' between its words, as in `accessKey`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key)
 
 
 MARKED_SECRETS = ResourcePolicy(

@@ -160,7 +160,7 @@ def test_a_reference_in_a_command_line_is_no_credential(args: list[str]) -> None
             ("MAX_TOKEN", "four"),
             ("num_token", "4096"),
         ),
-        *(("token", "<s>"), ("token", "[CLS]"), ("token", "128")),
+        *(("token", "<s>"), ("token", "[CLS]"), ("token", "128"), ("token", "300B"), ("train_token", "1.5T")),
     ],
 )
 def test_a_token_of_a_language_model_s_text_is_no_credential(name: str, value: str) -> None:
@@ -169,6 +169,38 @@ def test_a_token_of_a_language_model_s_text_is_no_credential(name: str, value: s
     )
     settings = config_map(**{name: value, "a.json": f'{{"{name}": "{value}"}}', "a.yaml": f"{name}: {value}\n"})
     assert paths(SECRETS_IN_SECRETS, in_words, settings) == []
+
+
+@pytest.mark.parametrize("name", ["HF_TRAIN_TOKEN", "TRAIN_TOKEN", "TWILIO_VIDEO_TOKEN", "AUDIO_TOKEN", "TOTAL_TOKEN"])
+@pytest.mark.parametrize("value", ["s3cr3t-9f8e7d6c", "123456789012"])
+def test_a_token_of_a_service_for_training_sound_or_pictures_is_a_credential(name: str, value: str) -> None:
+    pod = a_pod({"name": "a", "env": [{"name": name, "value": value}]})
+    assert paths(SECRETS_IN_SECRETS, pod) == ["spec.containers[0].env[0].value"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("APPTAINER_PWD", "/workspace"), ("SINGULARITY_PWD", "/work2/A"), ("HOST_PWD", "/data"), ("JOB_PWD", "./x")),
+        *(("PWD", "/Data"), ("TOKEN", "/token"), ("TOKEN", "@/run/token")),
+    ],
+)
+def test_a_folder_or_file_is_no_credential_in_a_variable_and_an_option(name: str, value: str) -> None:
+    option = f"--{name.lower().replace('_', '-')}"
+    container = {"env": [{"name": name, "value": value}], "command": ["a", option, value, f"{option}={value}"]}
+    assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", **container})) == []
+
+
+@pytest.mark.parametrize("words", [["--pwd", "work"], ["--pwd=work"], ["sh", "-c", "apptainer exec --pwd work img"]])
+def test_the_working_directory_of_apptainer_is_no_credential(words: list[str]) -> None:
+    assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "command": ["apptainer", "exec", *words]})) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--passwd", "hunter2"], ["--passwd=hunter2"], ["--db-pwd", "hunter2"], ["--db-pwd=hunter2"]]
+)
+def test_an_option_with_a_short_name_of_a_password_is_a_credential(words: list[str]) -> None:
+    assert len(paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "command": ["app", *words]}))) == 1
 
 
 @pytest.mark.parametrize("name", ["unk_token", "max_token"])
@@ -180,7 +212,7 @@ def test_a_credential_by_its_content_is_one_under_any_name(name: str) -> None:
 def test_a_key_of_a_service_is_a_credential_in_every_variable(name: str) -> None:
     container = {
         "env": [{"name": name, "value": "0123abcd"}],
-        "args": [f"environment={name}=0123abcd", f"A=b {name}=c"],
+        "args": [f"environment={name}=0123abcd", f"A=b {name}=cd"],
     }
     at = "spec.containers[0]"
     assert paths(SECRETS_IN_SECRETS, a_pod(container)) == [
@@ -242,6 +274,133 @@ def test_a_credential_in_a_file_of_settings_is_found(text: str) -> None:
 )
 def test_a_file_of_settings_without_a_credential_passes(text: str) -> None:
     assert paths(SECRETS_IN_SECRETS, config_map(settings=text)) == []
+
+
+def places_with(text: str) -> list[list[str]]:
+    """Return what is found in a text as a file, as a variable's value, as a script, and as a value of a chart."""
+    container = {"name": "a", "env": [{"name": "CONFIG", "value": text}]}
+    resources = (
+        config_map(settings=text),
+        a_pod(container),
+        a_pod({"name": "a", "command": ["run", "-c", text]}),
+        an_object("helm.sh/v3:Release", {"values": {"script": f"{text}\n"}}),
+    )
+    return [paths(SECRETS_IN_SECRETS, resource) for resource in resources]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "args:\n  - --password=hunter2",
+        'args:\n  - "--password=hunter2"',
+        'args: ["--password=hunter2"]',
+        'args: ["--password", "hunter2"]',
+        "args:\n- --password\n- hunter2\n",
+        "users:\n- - password: hunter2",
+        "password: |-\n  hunter2\n",
+        "{name: PASSWORD, value: hunter2}",
+        "- name: PASSWORD\n  value: hunter2",
+        '{"args": ["--password=hunter2"]}',
+        '{"args": ["--x", "--password=hunter2"]}',
+        '{"args": ["--password", "hunter2"]}',
+        '{"args": [\n  "--password",\n  "hunter2"\n]}',
+        '{"args":["--password","hunter2"]}',
+        '{"a":{"password":"hunter2"}}',
+        '[{"password": "hunter2"}]',
+        '["x", {"password": "hunter2"}]',
+        '{"env":[{"name":"PASSWORD","value":"hunter2"}]}',
+        '{"env": [{"name": "PASSWORD", "value": "hunter2"}]}',
+        r'config: "{\"password\":\"hunter2\"}"',
+        "#!/bin/sh\nmysql --password hunter2 db\n",
+        "#!/bin/sh\nmysql --password=hunter2 db\n",
+        "mysql \\\n  --password \\\n  hunter2",
+        "mysql --user      me \\\n  --password  hunter2 \\\n  db",
+        "mysql --password 'hunter2' db",
+        "echo start; mysql --password hunter2 db",
+        "DB_PASSWORD=hunter2 app",
+        "x=${DB_PASSWORD:-hunter2}",
+        "host=db password=hunter2",
+        "import os\ntoken = 'abc(def'",
+        "import os\nrun(token='hunter2')",
+        "c = {'password': 'os.environ'}",
+        "export DB_PASSWORD=hunter2\npython - <<E\nimport os\nE",
+        "password = /bHVudGVyMg",
+        "password: hunter2@example",
+        "password = @bc123",
+    ],
+)
+def test_a_text_with_a_credential_is_refused_in_every_place(text: str) -> None:
+    assert all(places_with(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\ntoken = os.environ['TOKEN']\nrun(token)",
+        "import os; token = os.environ['T']; run(token)",
+        "import os; token=os.environ['T']; run(token)",
+        "import os; c = {'password': os.environ['P']}",
+        "c = {'password': os.environ['P']}",
+        "def f(\n    token: str,\n):\n    pass",
+        "def f(x, token: str | None = None, password=None):\n    pass",
+        "def f(\n    token: Optional[str] = None,\n    *, password: bytes\n): pass",
+        "import a\nclient = a.Client(\n    token=token,\n    password=settings.password,\n)",
+        "import a\nclient = a.Client(url, token=tok)",
+        'import a\nheaders = {"token": tok, "password": secret}',
+        "from a import b\ntoken = b.read()\npassword = getpass()",
+        'import a\ntoken = f"{a.x}"\npassword = f"{token}-a"',
+        "import a\ntoken = (a.x or a.y)\npassword = a.x if a else b",
+        "p.add_argument('--token', help='the token')\np.add_argument('--password', default=None)",
+        "import click\n@click.option('--token', 'token')\ndef f(token): pass",
+        "import a\na.run(['x', '--token', token])",
+        "const token = process.env.TOKEN;\nf({token: token, password: process.env.P})",
+        "const x = 1;\nf({\n  password: await read(),\n  token: new Token(),\n})",
+        "print('password=%s' % p, 'token: %(t)s')",
+        "curl -s $U | jq '{token: .access_token}'",
+        "jq -n --arg t \"$T\" '{token: $t, password: env.P}'",
+        "awk -F= '{token=substr($2,1)} END{print token}' f",
+        "awk '{\n  token = substr($0, 1)\n  print token\n}' f",
+        'set -e\ntoken="$(cat /run/t)"\ncurl -H x',
+        "password=$1\n",
+        "token=${TOKEN:-}\nx",
+        "token=${TOKEN:-$OTHER}\nx",
+        ': "${HF_TOKEN:?set HF_TOKEN first}"',
+        "use=${ENABLE_TOKEN:-false}",
+        "x; token=\\$P",
+        "printf 'password=%s\\n' \"$P\" > f",
+        "case $1 in --token=*) token=${1#*=};; --token) token=$2;; esac",
+        "x --token @/run/x",
+        "x --token @token.txt",
+        "x --token /token",
+        "x --token /run/$POD/token",
+        "x --token ../token",
+        "x --password <file u",
+        'x --token "$T"',
+        "x --token `cat f`",
+        "x --token '${T}'",
+        "x --password --force",
+        "psql --no-password --ask-password db",
+        "[ $# = 1 ] || { echo 'usage: x --token TOKEN'; exit 2; }",
+        "echo use --password TEXT to set it",
+        "echo 'the option --token comes first'",
+        "# The option --password sets the password\nx",
+        "cat <<E\n  --token TOKEN   a token\n  --password      Text to log in with\n  --token string  a token\nE",
+        "cat <<E\nWithout --token and --password it fails, as --token is needed\nE",
+        "password: YOUR_PASSWORD\ntoken: <token>",
+        "etcd --initial-cluster-token etcd-1 --initial-cluster-token=etcd-1",
+        "permissions:\n  id-token: write",
+        '<a accesskey="h" href="index.html">a</a>',
+    ],
+)
+def test_code_and_explanations_without_a_credential_pass_in_every_place(text: str) -> None:
+    assert places_with(text) == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    "line", ["--password ", "- ", "--a \\\n", "name: a ", "${a:-", "echo ", "x --token  ", '"--a",  ']
+)
+def test_a_long_script_is_searched_in_linear_time(line: str) -> None:
+    assert places_with(line * 20_000) == [[], [], [], []]
 
 
 def test_what_the_program_marks_as_secret_belongs_in_no_config_map_and_no_variable() -> None:

@@ -1,0 +1,163 @@
+"""Credentials by their names: values of variables, and those that files of settings, commands, and scripts hold."""
+
+import re
+from collections.abc import Sequence
+
+_NAME = re.compile(
+    r"(?i)(password|passphrase)$"
+    r"|(^|(?<!initial.cluster)[._-])(pass|token|client[._-]?secret|secret[._-]?key|(account|api|access|private|munge|storage)[._-]?key)$"
+    r"|[._-]passwd$|\w[._-]pwd$"
+)
+"""Names of values that are credentials. A file `passwd` holds only names of users, a `secret` names a Secret,
+`--pwd` is a working directory, and etcd's `--initial-cluster-token` a name."""
+
+_OF_TEXT = re.compile(
+    r"(?i)(^|[._-])(bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|unk)[._-]token$"
+)
+"""Name of a language model's text token, or of a number of such tokens."""
+
+_TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}(\.\d{1,3})?[kKMBT]?")
+"""Text token of a language model, as tokenizers write it, `<s>` or `[PAD]`, or a number of tokens, `4096` or `300B`."""
+
+_REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|@?(/[\w.-]+){2,}/?|@?/[a-z][a-z._-]*\d?/?")
+"""A variable, or the path of a file. A single `/` with capitals may be the start of a text in base64."""
+
+_QUOTED_NAME = r"""(?:\\{0,3}["'])?(?P<name>[A-Za-z_][\w.-]{0,60})(?:\\{0,3}["'])?"""
+_QUOTED_VALUE = r"""(?P<quote>(?:\\{0,3}["'])?)(?P<value>[^\s"',;{}][^\s"',;}]*)"""
+_WORD = r"""(?P<quote>["']?)(?P<value>[^\s"';&|]+)"""
+
+_SETTING = re.compile(
+    rf"(?:^|[,;\[]|(?<!\$){{)[^\S\n]*(?:- +){{0,3}}(?:export +)?{_QUOTED_NAME}[^\S\n]*[:=][^\S\n]*"
+    rf"(?:[|>][+-]?\n[^\S\n]*)?{_QUOTED_VALUE}",
+    re.MULTILINE,
+)
+"""A line of a file of settings: `password = abc`, `"password": "abc"`, `- password: abc`, or `password: |` above it."""
+
+_VARIABLE = re.compile(
+    r"""\bname(?:\\{0,3}["'])?[^\S\n]*:[^\S\n]*"""
+    rf"""{_QUOTED_NAME}(?:,\s{{0,60}}|\s{{1,60}})(?:\\{{0,3}}["'])?value(?:\\{{0,3}}["'])?[^\S\n]*:[^\S\n]*{_QUOTED_VALUE}"""
+)
+"""A variable of a container in a file: `name: PASSWORD`, and `value: abc` next to it or in the next line."""
+
+_DEFAULT = re.compile(r"""\$\{(?P<name>[A-Za-z_]\w*):?[-=](?P<quote>["']?)(?P<value>[^\s"',;{}]+)""")
+"""Default of a shell's variable: `${PASSWORD:-abc}`."""
+
+_ASSIGNMENT = re.compile(rf"""(?:^|(?<=[\s;&|"'(=]))(?P<name>-{{0,2}}[A-Za-z_][\w-]*)=(?={_WORD})""")
+"""An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
+
+_OPTION_IN_SCRIPT = re.compile(
+    r"""(?:^|(?<=[\s"'\[]))(?P<name>--(?!(?:no|ask|prompt)-)[A-Za-z][\w-]*)"""
+    r"""(?:[^\S\n]|[^\S\n]{2,60}(?=\S+[^\S\n]*\\?$)|[^\S\n]*\\\n\s{0,60}|["'],\s{0,60}(?=["'])|["']?\n[^\S\n]*- +)"""
+    r"""(?=(?P<quote>["']?)(?P<value>[^\s"';&|\\-][^\s"';&|]*))""",
+    re.MULTILINE,
+)
+"""An option with its value as the next word or item of a list. A table of options has wider gaps, and a text after."""
+
+_OPTION = re.compile(r"--?[\w-]+")
+
+_SPOKEN = re.compile(r"^[^\S\n]*(?:#|//).*|\b(?:echo|printf)\b[^\n;|&]*", re.MULTILINE)
+"""Comments and messages of a script, which explain options."""
+
+_NO_VALUE = re.compile(
+    r"(?i)true|false|yes|no|on|off|null|nil|none|undefined|required|optional|sufficient|bearer|basic|read|write|str|bool|string|x+|\W+|."
+    r"|[<{$*|>~`].*|\\+\$.*|%[dqrsv](\W.*)?|%\(.*|@-|@[\w.~-]*/.*|@[\w-]+\.\w{1,5}|\.{1,2}/.*|/[\w./-]*\$.*"
+)
+"""Words, templates, and files that stand in place of a password."""
+
+_PLACEHOLDER = re.compile(
+    r"[A-Z][A-Z_-]{0,20}|a|an|and|are|argument|as|at|by|can|cannot|flag|for|from|has|if|in|instead|is|it|must|needs|not|of"
+    r"|option|or|should|string|text|the|to|value|was|will|with|without"
+)
+"""What follows an option in an explanation: `--token TOKEN`, `--token is missing`."""
+
+_CODE = re.compile(
+    r"[\w.]*[\[()].*|\.[A-Za-z_].*|(args?|cfg|config|ctx|env|opts|options|os|process|self|settings|this)\.\w.*"
+    r"|&?(str|bytes|string|String|SecretStr|Any|any|Optional|Option)\b\W.*|&?(str|bytes|string|String|SecretStr|Any|any)"
+    r"|await|new|not|lambda|function"
+)
+"""Start of an expression or type in a program, without quotes: `os.environ[...]`, `.access_token`, `str`."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+
+_PROGRAM = re.compile(
+    r"(?:^|;)[^\S\n]*(?:import [\w.]+|from [\w.]+ import |def \w+\(|class \w+[(:]|(?:const|var) \w+ ?=|func \w*\()"
+    r"|\b(?:os\.environ|sys\.argv|process\.env|require\(|print\(|console\.log)",
+    re.MULTILINE,
+)
+"""Mark of a program in a language whose texts have quotes, so that a word without quotes is a variable."""
+
+
+def names_credential(name: str) -> bool:
+    """Return True if a value of this name is a credential: `DB_PASSWORD`, `accessKey`."""
+    return bool(_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+
+
+def kind_by_name(name: str, value: str) -> str | None:
+    """Return the kind of credential that a name suggests; None for paths and references to variables."""
+    is_literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
+    is_credential = (
+        is_literal and names_credential(name) and not _is_of_text(name, value) and not _is_folder(name, value)
+    )
+    return "a value whose name is that of a credential" if is_credential else None
+
+
+def _is_of_text(name: str, value: str) -> bool:
+    """Return True for a text token of a language model: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return name.lower().endswith("token") and bool(_OF_TEXT.search(name) or _TEXT_TOKEN.fullmatch(value.strip()))
+
+
+def _is_folder(name: str, value: str) -> bool:
+    """Return True for a working directory: `APPTAINER_PWD=/workspace`."""
+    return name.lower().endswith("pwd") and value.startswith(("/", "./", "~/"))
+
+
+def kind_in_text(text: str) -> str | None:
+    """Return the kind of credential that a file, script, or program sets; None if it only refers to credentials."""
+    is_program = bool(_PROGRAM.search(text))
+    for pattern in (_SETTING, _VARIABLE, _DEFAULT, _ASSIGNMENT):
+        for match in pattern.finditer(text):
+            if (kind := kind_by_name(match["name"], match["value"])) and not _stands_in(match, is_program=is_program):
+                return kind
+    for match in _OPTION_IN_SCRIPT.finditer(_SPOKEN.sub("", text)):
+        value = match["value"].rstrip(".:,)]")
+        is_explained = bool(_PLACEHOLDER.fullmatch(value)) or names_credential(value)
+        if (
+            not is_explained
+            and (kind := kind_by_name(match["name"], value))
+            and not _stands_in(match, is_program=is_program)
+        ):
+            return kind
+    return None
+
+
+def _stands_in(match: re.Match[str], *, is_program: bool) -> bool:
+    """Return True if the value is a word, template, placeholder, or expression in place of a credential."""
+    value = match["value"].rstrip("),]:")
+    is_name = bool(_IDENTIFIER.fullmatch(value)) and names_credential(value)
+    if not value or _NO_VALUE.fullmatch(value) or (is_name and value.isupper()):
+        return True
+    if match["quote"]:
+        return False
+    end = match.end("value")
+    is_argument = match["value"][-1] in "),]:" or match.string[end : end + 1] in {",", "}"}
+    is_of_shell = match.string[: match.start("value")].endswith("=") and not is_argument
+    is_variable = is_program and not is_of_shell and bool(_IDENTIFIER.fullmatch(value))
+    return bool(_CODE.fullmatch(value)) or is_variable or (is_name and "." in value)
+
+
+def kinds_in_words(words: Sequence[object]) -> list[str | None]:
+    """Return the kinds of credential in the words of a command: `--token=abc`, `--token abc`, and scripts in words."""
+    texts = [word if isinstance(word, str) else "" for word in words]
+    return [_kind_in_word(before, text) for before, text in zip(["", *texts], texts, strict=False)]
+
+
+def _kind_in_word(before: str, text: str) -> str | None:
+    """Return the kind of credential in a word; a word without spaces reaches no shell, so `$` may begin a password."""
+    is_script = bool(re.search(r"\s", text))
+    pairs: list[tuple[str, str]] = []
+    if not is_script and _ASSIGNMENT.match(text):
+        pairs = [(match["name"], match["value"]) for match in _ASSIGNMENT.finditer(text)]
+    if _OPTION.fullmatch(before) and not text.startswith("-") and not (is_script and text.startswith(("$", "`"))):
+        pairs.append((before, text))
+    return next(filter(None, (kind_by_name(name, value) for name, value in pairs)), None) or kind_in_text(text)
