@@ -144,10 +144,22 @@ def _of_k3s(root: Section, path: str, name: str) -> WrappedValues:
     return _whole(layers, root, here, spec.at("chart").text(), spec.at("version").text())
 
 
+_VALUES_ELSEWHERE = (
+    "valuesFile",
+    "additionalValuesFiles",
+    "valuesTemplate",
+    "set",
+    "setString",
+    "setTemplate",
+    "secrets",
+)
+"""Keys of a release, of helmfile and kustomize, with values that this importer does not lay over the others."""
+
+
 def _of_list(entry: Section, name: str) -> WrappedValues:
     values = entry.at("values")
     layers = _Layers()
-    layers.elsewhere += [leaf for key in ("valuesFile", "set", "secrets") for leaf in entry.at(key).leaves()]
+    layers.elsewhere += [leaf for key in _VALUES_ELSEWHERE for leaf in entry.at(key).leaves()]
     layers.elsewhere += [leaf for place in values.items() if place.text() for leaf in place.leaves()]  # names of files
     layers.lay_text(values, f"{values.path}: ", name)
     for place in (values, *values.items(), entry.at("valuesInline")):

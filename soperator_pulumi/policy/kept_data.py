@@ -160,20 +160,23 @@ def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
     objects = objects_and_patches(resources)
     claims = [(resource, claim) for resource in objects for claim in _claims(resource)]
     of_classes = {str(name): resource for resource, claim in claims if (name := _class_of(claim)) is not UNKNOWN}
-    of_volumes = {str(look(claim, "spec", "volumeName")): resource for resource, claim in claims}
+    of_volumes = {name: resource for resource, claim in claims if isinstance(name := _volume_of(claim), str) and name}
+    # A claim that names its volume gets no other one of its class.
+    choosing = [(resource, claim) for resource, claim in claims if not _volume_of(claim)]
+    chosen = {str(name): resource for resource, claim in choosing if (name := _class_of(claim)) is not UNKNOWN}
     for resource in objects:
-        name = look(resource.props, "metadata", "name")
-        if not isinstance(name, str):
-            continue
+        given_name = look(resource.props, "metadata", "name")
+        name = given_name if isinstance(given_name, str) else None
         user = None
         if resource.kind == "StorageClass":
             where: Path = ("reclaimPolicy",)
             is_default = any(look(resource.props, *_ANNOTATIONS, key) == "true" for key in _IS_DEFAULT)
-            user = of_classes.get(name) or (of_classes.get(_DEFAULT) if is_default else None)
+            user = (of_classes.get(name) if name else None) or (of_classes.get(_DEFAULT) if is_default else None)
         elif resource.kind == "PersistentVolume" and not _has_owner(resource):
             where = ("spec", "persistentVolumeReclaimPolicy")
             own = _class_of(resource.props)
-            user = of_volumes.get(name) or of_classes.get("" if own == _DEFAULT else str(own))
+            of_class = None if own is UNKNOWN else chosen.get("" if own == _DEFAULT else str(own))
+            user = (of_volumes.get(name) if name else None) or of_class
         if user is None:
             continue
         given = look(resource.props, *where)
@@ -182,6 +185,11 @@ def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
         elif given != "Retain" and (given or resource.kind == "StorageClass"):  # a volume of the program's is retained
             got = f'got "{given}"' if given else "missing, and Delete by default"
             yield Finding(resource, where, f'{got}, needs "Retain": volumes of {user.name} go with their claims')
+
+
+def _volume_of(claim: object) -> object:
+    """Return the name of the volume that a claim names, UNKNOWN, or None if it names none."""
+    return look(claim, "spec", "volumeName")
 
 
 def _class_of(claim: object) -> object:

@@ -21,17 +21,17 @@ def selects(selector: object, labels: object) -> bool:
 def examples(selector: object) -> Iterator[Mapping[str, object]]:
     """Yield labels of pods that a selector matches: the labels that it requires, with every value that it offers.
 
-    The number is bounded: a selector that offers many values for several labels yields the first of them. One that a
-    preview doesn't know yet yields none.
+    The number is bounded: a selector that offers many values for several labels yields the first of them. Expressions
+    that a preview doesn't know yet require nothing. A selector or `matchLabels` that it doesn't know yields none.
     """
     required = {key: [value] for key, value in mapped(look(selector, "matchLabels")).items()}
-    if UNKNOWN in (selector, look(selector, "matchLabels"), look(selector, "matchExpressions")):
+    if UNKNOWN in (selector, look(selector, "matchLabels")):
         return
-    for expression in listed(look(selector, "matchExpressions")):
-        if look(expression, "operator") == "In":
-            required.setdefault(str(look(expression, "key")), listed(look(expression, "values")))
-        elif look(expression, "operator") == "Exists":
-            required.setdefault(str(look(expression, "key")), [_ANY_VALUE])
+    for operator in ("In", "Exists"):  # any value will do if no other expression offers some
+        for expression in listed(look(selector, "matchExpressions")):
+            if look(expression, "operator") == operator:
+                offered = [*listed(look(expression, "values"))] if operator == "In" else [_ANY_VALUE]
+                required.setdefault(str(look(expression, "key")), offered)
     for values in islice(product(*required.values()), _MOST_EXAMPLES):
         yield dict(zip(required, values, strict=True))
 

@@ -1,5 +1,6 @@
 """Files of other forms than values and resources are unwrapped, or refused in words."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,36 @@ def test_the_values_of_the_cluster_are_found_in_what_installs_its_chart(tmp_path
     found = fates(result)
     assert found[name] is Fate.TAKEN
     assert {path: found[path] for path in others} == others
+
+
+@pytest.mark.parametrize(
+    ("form", "release"),
+    [
+        (
+            "helmfile",
+            {**SLURM, "values": [VALUES], "setString": [{"name": "a", "value": "9"}], "valuesTemplate": [{"b": 1}]},
+        ),
+        ("kustomize", {"name": "slurm", "valuesInline": VALUES, "additionalValuesFiles": ["more.yaml"]}),
+    ],
+)
+def test_values_that_a_release_lays_over_others_are_lost_and_not_needless(
+    tmp_path: Path, form: str, release: dict[str, Any]
+) -> None:
+    key = {"helmfile": "releases", "kustomize": "helmCharts"}[form]
+    found = fates(converted(tmp_path, yaml.safe_dump({key: [release]})))
+    keys = re.compile(r"\.(setString|valuesTemplate|additionalValuesFiles)\b")
+    laid_over = {path: fate for path, fate in found.items() if keys.search(path)}
+    assert laid_over
+    assert {*laid_over.values()} == {Fate.NOT_POSSIBLE}
+
+
+def test_values_that_k3s_lays_over_those_of_a_chart_are_lost(tmp_path: Path) -> None:
+    chart, *_ = LISTS["k3s"]
+    over = {**chart, "kind": "HelmChartConfig", "spec": {"valuesContent": "clusterName: other\n"}}
+    conversion = converted(tmp_path, yaml.safe_dump_all([chart, over]))
+    assert conversion.cluster["name"] == "hpc"
+    lost = [entry for entry in conversion.entries if entry.leaf.path.startswith("HelmChartConfig")]
+    assert any(entry.fate is Fate.NOT_POSSIBLE and "write them into that HelmChart" in entry.text for entry in lost)
 
 
 def test_a_list_of_releases_without_a_cluster_is_refused(tmp_path: Path) -> None:

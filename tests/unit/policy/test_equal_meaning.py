@@ -17,6 +17,7 @@ from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_VOLUMES
 from soperator_pulumi.policy.nodes_in_service import NODES_IN_SERVICE
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS
+from soperator_pulumi.policy.value_tree import UNKNOWN
 from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.render.egress import LINK_LOCAL, PRIVATE, holes
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, below, paths
@@ -30,6 +31,13 @@ SELECTORS: tuple[dict[str, Any], ...] = (
     {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
     {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["b"]}]},
     {"matchExpressions": [{"key": "other", "operator": "DoesNotExist"}]},
+    {
+        "matchExpressions": [
+            {"key": "app", "operator": "Exists"},
+            {"key": "app", "operator": "In", "values": ["a"]},
+        ]
+    },
+    {"matchLabels": {"app": "a"}, "matchExpressions": UNKNOWN},
     {},
 )
 """Selectors that pods with only the label `app: a` have in common."""
@@ -200,6 +208,13 @@ DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
         [storage_class(), claim(OLD_CLASS)],
         [storage_class(**{"storageclass.kubernetes.io/is-default-class": "true"}), claim()],
         [storage_class(**{"storageclass.beta.kubernetes.io/is-default-class": "true"}), claim()],
+        [
+            an_object(
+                "storage.k8s.io/v1:StorageClass",
+                {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}},
+            ),
+            claim(),
+        ],
     ],
 )
 def test_data_that_goes_with_its_claim_is_refused_however_the_two_are_tied(resources: list[ResourceView]) -> None:
@@ -210,6 +225,7 @@ def test_data_that_goes_with_its_claim_is_refused_however_the_two_are_tied(resou
     "resources",
     [
         [volume(**DELETE), claim(volumeName="another")],
+        [volume(**DELETE, storageClassName="s"), claim(volumeName="another", storageClassName="s")],
         [volume(**DELETE), claim()],
         [
             volume(**DELETE, storageClassName="s"),
