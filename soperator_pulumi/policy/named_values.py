@@ -68,7 +68,7 @@ _PLACEHOLDER = re.compile(
     r"[A-Z][A-Z_-]{0,20}|a|an|and|are|argument|as|at|by|can|cannot|flag|for|from|has|if|in|instead|is|it|must|needs|not|of"
     r"|option|or|should|string|text|the|to|value|was|will|with|without"
 )
-"""What follows an option in an explanation: `--token TOKEN`, `--token is missing`."""
+"""Words after an option in an explanation: `--token TOKEN`, `--token is missing`."""
 
 _CODE = re.compile(
     r"[\w.]*[\[()].*|\.[A-Za-z_].*|(args?|cfg|config|ctx|env|opts|options|os|process|self|settings|this)\.\w.*"
