@@ -161,8 +161,8 @@ def _classes(resources: Sequence[ResourceView], _run: Circumstances, _settings: 
     claims = [(resource, claim) for resource in objects for claim in _claims(resource)]
     of_classes = {str(name): resource for resource, claim in claims if (name := _class_of(claim)) is not UNKNOWN}
     of_volumes = {name: resource for resource, claim in claims if isinstance(name := _volume_of(claim), str) and name}
-    # A claim that names its volume gets no other one of its class.
-    choosing = [(resource, claim) for resource, claim in claims if not _volume_of(claim)]
+    # A claim that names its volume gets no other one of its class. A name that is not known may turn out to be empty.
+    choosing = [(resource, claim) for resource, claim in claims if _volume_of(claim) in (None, "", UNKNOWN)]
     chosen = {str(name): resource for resource, claim in choosing if (name := _class_of(claim)) is not UNKNOWN}
     for resource in objects:
         given_name = look(resource.props, "metadata", "name")

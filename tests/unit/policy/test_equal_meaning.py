@@ -204,6 +204,7 @@ DELETE = {"persistentVolumeReclaimPolicy": "Delete"}
         [volume(**DELETE, storageClassName="s"), claim(storageClassName="s")],
         [volume(**DELETE, storageClassName="s"), claim(OLD_CLASS)],
         [volume(**DELETE), claim(storageClassName="")],
+        [volume(**DELETE), claim(storageClassName="", volumeName=UNKNOWN)],
         [storage_class(), claim(storageClassName="s")],
         [storage_class(), claim(OLD_CLASS)],
         [storage_class(**{"storageclass.kubernetes.io/is-default-class": "true"}), claim()],
