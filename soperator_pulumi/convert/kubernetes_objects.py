@@ -35,12 +35,6 @@ OBJECT_RULES: tuple[Rule, ...] = (
 """Accounts of fields that every object has."""
 
 
-_VALUES_APART = {
-    "HelmChartConfig": "k3s lays its values over those of the HelmChart of its name: write them into that HelmChart",
-}
-"""Reasons for objects with values of a chart that are not read."""
-
-
 def only_one(sources: Sequence[Source], kind: str) -> Source | None:
     """Return the only resource of a kind; None if there is none.
 
@@ -69,8 +63,6 @@ def account_for_others(work: Conversion, sources: Sequence[Source], known: Mappi
         kind = source.resource
         if source.is_lost:
             work.cannot(source.root, source.reason)
-        elif kind in _VALUES_APART:
-            work.cannot(source.root, _VALUES_APART[kind])
         elif source.kind is SourceKind.OTHER_RESOURCE:
             usual = f"a {kind} is not part of a cluster's description; keep it yourself"
             work.needless(source.root, source.reason or usual)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from soperator_pulumi.convert.wrappers import (
+    Objects,
     WrappedValues,
     config_map_values,
     is_wrapper,
@@ -109,7 +110,7 @@ class _Document:
 
     @property
     def root(self) -> Section:
-        return Section(self.tree)
+        return Section(self.tree, self.prefix)
 
     @property
     def is_object(self) -> bool:
@@ -130,11 +131,11 @@ def read_sources(files: list[Path]) -> list[Source]:
             raise ConversionError(f"{file.name}: empty. {_allowed()}")
         for tree in trees:
             documents += _documents(tree, prefix, file.name)
-    maps = [document for document in documents if document.root.at("kind").text() == "ConfigMap"]
-    config_maps = {document.root.at("metadata", "name").text(): document.root for document in maps}
-    found = [source for document in documents for source in _sources(document, config_maps)]
+    roots = [document.root for document in documents if document.is_object]
+    objects = {(root.at("kind").text(), root.at("metadata", "name").text()): root for root in roots}
+    found = [source for document in documents for source in _sources(document, objects)]
     if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
-        found = [source for document in documents for source in _sources(document, config_maps, with_maps=True)]
+        found = [source for document in documents for source in _sources(document, objects, with_maps=True)]
     return found
 
 
@@ -180,8 +181,8 @@ def _documents(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[_Docu
     return [_Document(labelled, path, name)]
 
 
-def _sources(document: _Document, config_maps: Mapping[str, Section], *, with_maps: bool = False) -> list[Source]:
-    root = Section(document.tree, document.prefix)
+def _sources(document: _Document, objects: Objects, *, with_maps: bool = False) -> list[Source]:
+    root = document.root
     if listed := _listed_sources(root, document.name):
         return listed
     if not document.is_object:
@@ -189,7 +190,7 @@ def _sources(document: _Document, config_maps: Mapping[str, Section], *, with_ma
     path = document.prefix.removesuffix(": ")
     wrapped: list[WrappedValues] = []
     if is_wrapper(root):
-        wrapped = unwrapped(root, path, document.name, config_maps)
+        wrapped = unwrapped(root, path, document.name, objects)
     elif with_maps and root.at("kind").text() == "ConfigMap":
         values = config_map_values(root, path, document.name)
         wrapped = [] if values is None else [values]
@@ -205,10 +206,15 @@ def _listed_sources(root: Section, name: str) -> list[Source]:
     found = [(entry, sources) for entry, sources in read if sources]
     if not found:
         return []
+    off = [entry for entry, _ in found if entry.at("installed").plain() is False]
+    if len(off) == len(found):
+        paths = ", ".join(f"{entry.path}.installed" for entry in off)
+        raise ConversionError(f"{name}: {paths} is false, so no cluster is installed. Give the file of one that is.")
     own = {leaf for entry, _ in found for leaf in entry.leaves()}
     others = [leaf for leaf in root.leaves() if leaf not in own]
     return [
-        *(source for _, sources in found for source in sources),
+        *(source for entry, sources in found if entry not in off for source in sources),
+        *_rest([leaf for entry in off for leaf in entry.leaves()], "belongs to a release that is not installed"),
         *_rest(others, "installs something else, not the cluster"),
     ]
 

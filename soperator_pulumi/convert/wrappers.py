@@ -12,6 +12,21 @@ _LISTS = (("releases",), ("helmCharts",), ("experimental", "deploy", "vcluster",
 """Lists of releases in files of helmfile, kustomize and vcluster."""
 _VALUES_FILE = "values.yaml"
 _FLUX_SOURCES = "valuesFrom"
+_VALUES_ELSEWHERE = (
+    "valuesFile",
+    "additionalValuesFiles",
+    "valuesTemplate",
+    "set",
+    "setString",
+    "setTemplate",
+    "secrets",
+)
+"""Keys of a release, of helmfile and kustomize, with values that this importer does not lay over the others."""
+_LAID_OVER = "HelmChartConfig"
+"""Kind of the object whose values k3s lays over those of the HelmChart of its name."""
+
+Objects = Mapping[tuple[str, str], Section]
+"""Objects of the input by kind and name."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +86,28 @@ class _Layers:
 def is_wrapper(root: Section) -> bool:
     """Return True for an object that holds values of a chart."""
     group, kind = root.at("apiVersion").text().partition("/")[0], root.at("kind").text()
-    named = {(_FLUX, "HelmRelease"), (_ARGO, "Application"), (_ARGO, "ApplicationSet"), (_K3S, "HelmChart")}
-    return (group, kind) in named
+    kinds = {_FLUX: {"HelmRelease"}, _ARGO: {"Application", "ApplicationSet"}, _K3S: {"HelmChart", _LAID_OVER}}
+    return kind in kinds.get(group, ())
 
 
-def unwrapped(root: Section, path: str, name: str, config_maps: Mapping[str, Section]) -> list[WrappedValues]:
-    """Return the values in an object, with the paths of their places.
+def unwrapped(root: Section, path: str, name: str, objects: Objects) -> list[WrappedValues]:
+    """Return the values in an object, with the paths of their places; none if another object takes them.
 
     Args:
         root: The object.
         path: Its name in paths: `HelmRelease/slurm`.
         name: Name of the file in errors.
-        config_maps: ConfigMaps of the input by name.
+        objects: Objects of the input.
     """
-    if root.at("kind").text() == "HelmRelease":
-        return [_of_flux(root, path, name, config_maps)]
-    if root.at("kind").text() == "HelmChart":
-        return [_of_k3s(root, path, name)]
-    spec = root.at("spec", "template", "spec") if root.at("kind").text() == "ApplicationSet" else root.at("spec")
+    kind, named = root.at("kind").text(), root.at("metadata", "name").text()
+    if kind == "HelmRelease":
+        return [_of_flux(root, path, name, objects)]
+    if kind == "HelmChart":
+        over = objects.get((_LAID_OVER, named))
+        return [_of_k3s([root] if over is None else [root, over], name)]
+    if kind == _LAID_OVER:
+        return [] if ("HelmChart", named) in objects else [_of_k3s([root], name)]
+    spec = root.at("spec", "template", "spec") if kind == "ApplicationSet" else root.at("spec")
     sources = [spec.at("source")] if spec.at("source") else spec.at("sources").items()
     found = [_of_argo(root, place, path, name) for place in sources if place.at("helm") or place.at("chart")]
     return found or [WrappedValues(None, path, "", "", root.leaves())]
@@ -108,12 +127,12 @@ def config_map_values(root: Section, path: str, name: str) -> WrappedValues | No
     return _whole(layers, root, f"{path}, data.{_VALUES_FILE}: ", "", "")
 
 
-def _of_flux(root: Section, path: str, name: str, config_maps: Mapping[str, Section]) -> WrappedValues:
+def _of_flux(root: Section, path: str, name: str, objects: Objects) -> WrappedValues:
     spec = root.at("spec")
     layers = _Layers()
     for reference in spec.at(_FLUX_SOURCES).items():
         key, source = reference.at("valuesKey").text() or _VALUES_FILE, reference.at("name").text()
-        text = config_maps.get(source, Section(None)).at("data", key)
+        text = objects.get(("ConfigMap", source), Section(None)).at("data", key)
         if reference.at("kind").text() == "ConfigMap" and text.text() and not reference.at("targetPath"):
             layers.lay_text(text, f"ConfigMap/{source}, data.{key}: ", name)
         else:
@@ -137,23 +156,16 @@ def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedVal
     return _whole(layers, root, f"{here}: ", chart, source.at("targetRevision").text())
 
 
-def _of_k3s(root: Section, path: str, name: str) -> WrappedValues:
-    spec, here = root.at("spec"), f"{path}, spec.valuesContent: "
-    layers = _Layers(elsewhere=[*spec.at("set").leaves(), *spec.at("valuesSecrets").leaves()])
-    layers.lay_text(spec.at("valuesContent"), here, name)
-    return _whole(layers, root, here, spec.at("chart").text(), spec.at("version").text())
-
-
-_VALUES_ELSEWHERE = (
-    "valuesFile",
-    "additionalValuesFiles",
-    "valuesTemplate",
-    "set",
-    "setString",
-    "setTemplate",
-    "secrets",
-)
-"""Keys of a release, of helmfile and kustomize, with values that this importer does not lay over the others."""
+def _of_k3s(parts: Sequence[Section], name: str) -> WrappedValues:
+    """Return the values of an object with those of the objects after it laid over them."""
+    layers = _Layers()
+    paths = [f"{part.path.removesuffix(': ')}, spec.valuesContent: " for part in parts]
+    for part, path in zip(parts, paths, strict=True):
+        spec = part.at("spec")
+        layers.lay_text(spec.at("valuesContent"), path, name)
+        layers.elsewhere += [*spec.at("set").leaves(), *spec.at("valuesSecrets").leaves()]
+    spec = parts[0].at("spec")
+    return _whole(layers, parts[0], paths[0], spec.at("chart").text(), spec.at("version").text())
 
 
 def _of_list(entry: Section, name: str) -> WrappedValues:

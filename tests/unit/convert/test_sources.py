@@ -161,13 +161,42 @@ def test_values_that_a_release_lays_over_others_are_lost_and_not_needless(
     assert {*laid_over.values()} == {Fate.NOT_POSSIBLE}
 
 
-def test_values_that_k3s_lays_over_those_of_a_chart_are_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turn", [1, -1])
+def test_values_that_k3s_lays_over_those_of_a_chart_overrule_them(tmp_path: Path, turn: int) -> None:
     chart, *_ = LISTS["k3s"]
-    over = {**chart, "kind": "HelmChartConfig", "spec": {"valuesContent": "clusterName: other\n"}}
-    conversion = converted(tmp_path, yaml.safe_dump_all([chart, over]))
+    text = "clusterName: other\nnodesets: {cpu: {replicas: 3}}\n"
+    over = {**chart, "kind": "HelmChartConfig", "spec": {"valuesContent": text, "valuesSecrets": [{"name": "s"}]}}
+    conversion = converted(tmp_path, yaml.safe_dump_all([chart, over][::turn]))
+
+    assert (conversion.cluster["name"], nodes(conversion)) == ("other", [("cpu", 3, 4)])
+    found = fates(conversion)
+    assert found["HelmChart/slurm, spec.valuesContent: clusterName"] is Fate.NOT_NEEDED
+    assert found["HelmChartConfig/slurm, spec.valuesContent: clusterName"] is Fate.TAKEN
+    assert found["HelmChartConfig/slurm: spec.valuesSecrets[0].name"] is Fate.NOT_POSSIBLE
+
+
+def test_values_for_a_chart_of_k3s_that_is_not_in_the_input_are_values(tmp_path: Path) -> None:
+    chart, *_ = LISTS["k3s"]
+    over = {**chart, "kind": "HelmChartConfig", "spec": {"valuesContent": AS_TEXT}}
+    other = {**chart, "kind": "HelmChartConfig", "metadata": {"name": "a"}, "spec": {"valuesContent": "ports: {}\n"}}
+    conversion = converted(tmp_path, yaml.safe_dump_all([over, other]))
+
+    assert (conversion.cluster["name"], nodes(conversion)) == ("hpc", [("cpu", 1, 4)])
+    assert fates(conversion)["HelmChartConfig/a: spec.valuesContent"] is Fate.NOT_NEEDED
+
+
+def test_a_release_that_is_not_installed_is_not_converted(tmp_path: Path) -> None:
+    off = {**SLURM, "name": "blue", "installed": False, "values": [{**VALUES, "clusterName": "blue"}]}
+    on = {**SLURM, "installed": True, "values": [VALUES]}
+    conversion = converted(tmp_path, yaml.safe_dump({"releases": [off, on]}))
+
     assert conversion.cluster["name"] == "hpc"
-    lost = [entry for entry in conversion.entries if entry.leaf.path.startswith("HelmChartConfig")]
-    assert any(entry.fate is Fate.NOT_POSSIBLE and "write them into that HelmChart" in entry.text for entry in lost)
+    found = [entry for entry in conversion.entries if entry.leaf.path == "releases[0].values[0].clusterName"]
+    assert [(entry.fate, entry.text) for entry in found] == [
+        (Fate.NOT_NEEDED, "belongs to a release that is not installed")
+    ]
+    with pytest.raises(ConversionError, match=r"releases\[0\]\.installed is false, so no cluster is installed"):
+        converted(tmp_path, yaml.safe_dump({"releases": [off]}))
 
 
 def test_a_list_of_releases_without_a_cluster_is_refused(tmp_path: Path) -> None:
