@@ -103,13 +103,14 @@ def put_slinky_rest(work: Conversion, place: Section, pod: Section) -> None:
 def put_service(work: Conversion, role: dict[str, Any], service: Section) -> None:
     """Write the type, the annotations and the allowed sources of a Service in the form of Kubernetes.
 
-    Until 0.3, the type was next to `spec`, where people's files still have it.
+    People's files have the type next to `spec`, too, as it was until 0.3, and the annotations next to `metadata`.
     """
     kind = service.at("spec", "type") or service.at("type")
     if kind.text():
         work.put(role, "service", kind.text(), kind)
-    for key, value in service.at("metadata", "annotations").entries():
-        work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
+    for annotations in (service.at("annotations"), service.at("metadata", "annotations")):
+        for key, value in annotations.entries():
+            work.put(work.mapping("service_annotations", of=role), key, value.text(), value)
     for source in service.at("spec", "loadBalancerSourceRanges").items():
         work.add(work.listed("allowed_sources", of=role), source.text(), source)
     if kind.text() in {"LoadBalancer", "NodePort"}:

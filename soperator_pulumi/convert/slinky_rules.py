@@ -79,6 +79,7 @@ CONTROLLER_RULES: tuple[Rule, ...] = (
     *needless("access modes are fixed", "persistence.accessModes.**"),
     *cannot("a claim here has a size and a class: storage.state", *(f"persistence.{key}.**" for key in _CLAIM_KEYS)),
     *cannot("only the cluster's own pods reach slurmctld", "service.**"),
+    *cannot(_METADATA, "metrics.serviceMonitor.labels.**", switch="metrics.serviceMonitor.enabled"),
     *cannot(METRICS, "metrics.**", switch="metrics.enabled"),
 )
 """Accounts of values that `put_controller` does not convert."""
@@ -93,7 +94,7 @@ LOGIN_RULES: tuple[Rule, ...] = (
     *needless("login nodes are updated one at a time", "strategy.**"),
     *cannot("the Service has the port of ssh", "service.port"),
     *needless("only a NodePort or a LoadBalancer has it", "service.nodePort"),
-    *cannot("the Service has a type, annotations and allowed sources", "service.**"),
+    *cannot("the Service here has only a type, annotations, and allowed sources", "service.**"),
     *needless("login nodes are part of their cluster", "controllerRef.**"),
 )
 """Accounts of values that `put_login` does not convert."""

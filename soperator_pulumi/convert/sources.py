@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -234,7 +234,7 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         return []
     _refuse_placeholders(values.tree, name)
     return [
-        Source(kind, values.tree, values.path, values.version, name),
+        *_by_chart(Source(kind, values.tree, values.path, values.version, name)),
         *_rest(values.others, "describes the release of the chart, not the cluster"),
         *_rest(values.overruled, "other values of the same release overrule it"),
         *_rest(values.texts, "its values are converted one by one"),
@@ -259,7 +259,17 @@ def _values_sources(document: _Document) -> list[Source]:
         shown = ", ".join(sorted(tree)[:8])
         raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
     _refuse_placeholders(tree, name)
-    return [Source(kind, tree, document.prefix, "", name), *_rest(headers, "a header of helm")]
+    return [*_by_chart(Source(kind, tree, document.prefix, "", name)), *_rest(headers, "a header of helm")]
+
+
+def _by_chart(source: Source) -> list[Source]:
+    """Return the values of soperator's two charts in one file, or in a chart with both, as two sources."""
+    node_sets = source.tree.get("nodesets")
+    if source.kind is not SourceKind.SOPERATOR_CLUSTER_VALUES or not isinstance(node_sets, list):
+        return [source]
+    cluster = {key: item for key, item in source.tree.items() if key != "nodesets"}
+    of_node_sets = replace(source, kind=SourceKind.SOPERATOR_NODE_SETS_VALUES, tree={"nodesets": node_sets})
+    return [replace(source, tree=cluster), of_node_sets]
 
 
 def _rest(leaves: Sequence[Leaf], reason: str, *, lost: bool = False) -> list[Source]:

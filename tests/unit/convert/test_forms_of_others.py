@@ -11,6 +11,14 @@
 | gres.conf by hand, and `SuspendTime=-1` | guides for soperator on OKE |
 | slurm.conf alone | khemingkapat/ai_sandbox |
 | soperator's own annotations of node sets | sohamda/nebius-soperator-finetune |
+| labels of a ServiceMonitor | guides for DOKS, with and without RDMA |
+| a Service's annotations next to its `metadata` | a template for vcluster |
+| values of soperator's two charts in one file | charts around soperator for Nebius, for CPUs and for GPUs |
+
+The files of SlinkyProject/slurm-bridge (external, hybrid), gnosia93/slurm-on-k8s, and a guide for BM.GPU4.8 of OKE
+needed no change. Those of redhat-hpc/slinky-on-openshift and dmvevents/slurm-operator are of Slinky 0.x, those of
+agatakrajewska/iac-testing-github (SUNK), SoWiEee/Slurm-on-K8s-For-DDP, and libk24002/slurm-on-k8s of other projects:
+they are refused in words.
 """
 
 from pathlib import Path
@@ -137,6 +145,33 @@ def test_a_type_of_service_next_to_its_spec_is_taken_over(tmp_path: Path) -> Non
     conversion = converted(tmp_path, text)
     assert conversion.cluster["rest"]["service"] == "ClusterIP"
     assert account(conversion, "restapi.service.type")[0] is Fate.TAKEN
+
+
+def test_annotations_next_to_the_metadata_of_a_service_are_taken_over(tmp_path: Path) -> None:
+    service = "{spec: {type: LoadBalancer}, annotations: {networking.gke.io/load-balancer-type: Internal}}"
+    text = f"clusterName: hpc\nloginsets: {{login: {{service: {service}}}}}\nnodesets: {{cpu: {NODE_SET}}}\n"
+    login = converted(tmp_path, text).cluster["login"]
+    assert login["service_annotations"] == {"networking.gke.io/load-balancer-type": "Internal"}
+
+
+def test_labels_of_a_service_monitor_are_told_as_labels(tmp_path: Path) -> None:
+    monitor = "{enabled: true, labels: {release: prometheus}}"
+    metrics = f"controller: {{metrics: {{enabled: true, serviceMonitor: {monitor}}}}}"
+    conversion = converted(tmp_path, f"clusterName: hpc\n{metrics}\nnodesets: {{cpu: {NODE_SET}}}\n")
+    fate, text = account(conversion, "controller.metrics.serviceMonitor.labels.release")
+    assert (fate, "set for all objects together (labels" in text) == (Fate.NOT_POSSIBLE, True)
+
+
+def test_values_of_both_charts_of_soperator_in_one_file_are_one_cluster(tmp_path: Path) -> None:
+    partition = '{name: main, nodeSetRefs: [a], config: "Default=YES"}'
+    text = (
+        f"clusterType: cpu\npartitionConfiguration: {{configType: structured, partitions: [{partition}]}}\n"
+        "nodesets:\n  - {name: a, replicas: 3, slurmd: {resources: {cpu: 8, memory: 8Gi}}}\n"
+    )
+    conversion = converted(tmp_path, text)
+    (node_set,) = conversion.cluster["node_sets"]
+    assert (node_set["replicas"], node_set["partitions"]) == (3, ["main"])
+    assert not [entry.leaf.path for entry in conversion.entries if entry.fate is Fate.UNKNOWN]
 
 
 def test_a_switch_of_the_databases_settings_is_not_needed(tmp_path: Path) -> None:
