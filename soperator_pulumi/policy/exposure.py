@@ -1,6 +1,7 @@
 """Policies on exposure: logins, egress, user namespaces."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
 from soperator_pulumi.policy.definition import (
@@ -13,7 +14,8 @@ from soperator_pulumi.policy.definition import (
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.patches import patched
-from soperator_pulumi.policy.selectors import examples, selects
+from soperator_pulumi.policy.pod_view import pods_of
+from soperator_pulumi.policy.selectors import examples, is_unknown, selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
@@ -155,9 +157,10 @@ PUBLIC_LOGINS = ResourcePolicy(
 def _open_jointly(
     resources: Sequence[ResourceView], _run: Circumstances, _settings: PolicySettings
 ) -> Iterator[Finding]:
-    policies = [item for item in patched(resources) if item.is_kubernetes and item.kind == "NetworkPolicy"]
-    for policy in _open_together(policies, _sources_of, is_public):
-        yield Finding(policy, _INGRESS, f"admits at least half of the internet, {_TOGETHER}")
+    wanted = _Opened(_INGRESS, _sources_of, is_public, f"admits at least half of the internet, {_TOGETHER}")
+    applied = patched(resources)
+    policies = [item for item in applied if item.is_kubernetes and item.kind == "NetworkPolicy"]
+    yield from _open_together(policies, applied, wanted)
 
 
 def _sources_of(resource: ResourceView) -> list[Network]:
@@ -183,24 +186,48 @@ def _open_egress(
 ) -> Iterator[Finding]:
     for resource in _network_policies(resources):
         yield from _open_alone(resource)
-    for resource in _open_together(_network_policies(patched(resources)), _networks_of, is_everything):
-        yield Finding(resource, _EGRESS, f"{_EVERYTHING}, {_TOGETHER}")
+    applied = patched(resources)
+    wanted = _Opened(_EGRESS, _networks_of, is_everything, f"{_EVERYTHING}, {_TOGETHER}")
+    yield from _open_together(_network_policies(applied), applied, wanted)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """Networks that NetworkPolicies may open one by one, but not together."""
+
+    path: Path
+    networks: Callable[[ResourceView], Sequence[Network]]
+    is_too_much: Callable[[Sequence[Network]], bool]
+    text: str
 
 
 def _open_together(
-    policies: Sequence[ResourceView],
-    opened: Callable[[ResourceView], Sequence[Network]],
-    is_open: Callable[[Sequence[Network]], bool],
-) -> Iterator[ResourceView]:
-    """Yield the NetworkPolicies that are open only together with the others that select the same pods."""
-    closed = [(policy, found) for policy in policies if (found := opened(policy)) and not is_open(found)]
+    policies: Sequence[ResourceView], resources: Sequence[ResourceView], opened: _Opened
+) -> Iterator[Finding]:
+    """Judge the NetworkPolicies that open too much only together with the others that select the same pods.
+
+    Pods are those of the stack, and one with no other labels than those that a NetworkPolicy requires.
+    """
+    found = [(policy, opened.networks(policy)) for policy in policies]
+    closed = [(policy, networks) for policy, networks in found if networks and not opened.is_too_much(networks)]
+    pods = [pod for resource in resources for pod in pods_of(resource) if pod.labels is not UNKNOWN] if closed else []
+
+    def is_open(near: Sequence[tuple[ResourceView, Sequence[Network]]], labels: object) -> bool:
+        same = (networks for other, networks in near if selects(look(other.props, *_PODS), labels))
+        return opened.is_too_much([part for networks in same for part in networks])
+
     for policy, _ in closed:
         near = [pair for pair in closed if pair[0].namespace == policy.namespace]
-        for labels in examples(look(policy.props, *_PODS)):
-            same = (networks for other, networks in near if selects(look(other.props, *_PODS), labels))
-            if is_open([part for networks in same for part in networks]):
-                yield policy
-                break
+        known = [pair for pair in near if not is_unknown(look(pair[0].props, *_PODS))]
+        selector = look(policy.props, *_PODS)
+        labels: list[object] = [*examples(selector)]
+        if labels:
+            there = (pod.labels for pod in pods if pod.resource.namespace == policy.namespace)
+            labels += [of_pod for of_pod in there if selects(selector, of_pod)]
+        if any(is_open(known, one) for one in labels):
+            yield Finding(policy, opened.path, opened.text)
+        elif any(is_open(near, one) for one in labels or [UNKNOWN]):
+            yield not_known(policy, _PODS)
 
 
 def _network_policies(resources: Sequence[ResourceView]) -> list[ResourceView]:

@@ -18,6 +18,11 @@ def selects(selector: object, labels: object) -> bool:
     return same and all(_holds(expression, given) for expression in listed(look(selector, "matchExpressions")))
 
 
+def is_unknown(selector: object) -> bool:
+    """Return True if a preview does not know yet a selector or its `matchLabels`."""
+    return UNKNOWN in (selector, look(selector, "matchLabels"))
+
+
 def examples(selector: object) -> Iterator[Mapping[str, object]]:
     """Yield labels of pods that a selector matches: the labels that it requires, with every value that it offers.
 
@@ -25,7 +30,7 @@ def examples(selector: object) -> Iterator[Mapping[str, object]]:
     that a preview doesn't know yet require nothing. A selector or `matchLabels` that it doesn't know yields none.
     """
     required = {key: [value] for key, value in mapped(look(selector, "matchLabels")).items()}
-    if UNKNOWN in (selector, look(selector, "matchLabels")):
+    if is_unknown(selector):
         return
     for operator in ("In", "Exists"):  # any value will do if no other expression offers some
         for expression in listed(look(selector, "matchExpressions")):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
-from soperator_pulumi.policy.exposure import OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
+from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
 from soperator_pulumi.policy.selectors import selects
@@ -115,6 +115,32 @@ def test_network_policies_of_the_same_pods_open_their_ranges_together() -> None:
     assert paths(OPEN_EGRESS, one, network_policy(**other, egress=[private])) == []
     everything = network_policy(**web, egress=[{"to": [block("0.0.0.0/0")]}])
     assert paths(OPEN_EGRESS, one, everything) == ["spec.egress[0].to[0].ipBlock"], "what is open anyway is named once"
+
+
+def test_network_policies_of_different_labels_add_up_for_a_pod_with_both() -> None:
+    by_app, by_tier = ({"podSelector": {"matchLabels": labels}} for labels in ({"app": "a"}, {"tier": "b"}))
+    out = [network_policy(**by_app, egress=[{"to": [block("0.0.0.0/0", *PRIVATE)]}])]
+    out.append(network_policy(**by_tier, egress=[{"to": [block("10.0.0.0/8")]}]))
+    sources = [network_policy(**by_app, ingress=[{"from": [block("0.0.0.0/2")]}])]
+    sources.append(network_policy(**by_tier, ingress=[{"from": [block("64.0.0.0/2")]}]))
+    both, one = a_pod({"name": "a"}, labels={"app": "a", "tier": "b"}), a_pod({"name": "a"}, labels={"app": "a"})
+    elsewhere = replace(both, props={**both.props, "metadata": {**both.props["metadata"], "namespace": "other"}})
+
+    assert paths(OPEN_EGRESS, *out, both) == ["spec.egress", "spec.egress"]
+    assert paths(JOINT_INGRESS, *sources, as_stateful_set(both)) == ["spec.ingress", "spec.ingress"]
+    assert paths(OPEN_EGRESS, *out, one, elsewhere) == []
+    assert paths(JOINT_INGRESS, *sources, one, elsewhere) == []
+
+
+@pytest.mark.parametrize("selector", [UNKNOWN, {"matchLabels": UNKNOWN}])
+def test_network_policies_that_may_select_the_same_pods_are_named_in_a_preview(selector: Any) -> None:
+    known = network_policy(podSelector={"matchLabels": {"app": "a"}}, ingress=[{"from": [block("0.0.0.0/2")]}])
+    unknown = network_policy(podSelector=selector, ingress=[{"from": [block("64.0.0.0/2")]}])
+    harmless = network_policy(podSelector=selector, ingress=[{"from": [block("10.0.0.0/8")]}])
+
+    assert paths(JOINT_INGRESS, known, unknown) == []
+    assert paths(JOINT_INGRESS, known, unknown, unknown=True) == ["spec.podSelector", "spec.podSelector"]
+    assert paths(JOINT_INGRESS, known, harmless, unknown=True) == []
 
 
 @pytest.mark.parametrize(
