@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 _NAME = re.compile(
     r"(?i)(password|passphrase)$"
@@ -39,11 +40,19 @@ _VARIABLE = re.compile(
 )
 """A variable of a container in a file: `name: PASSWORD`, and `value: abc` next to it or in the next line."""
 
+_VALUE_FIRST = re.compile(
+    rf"""\bvalue(?:\\{{0,3}}["'])?[^\S\n]*:[^\S\n]*{_QUOTED_VALUE}(?:\\{{0,3}}["'])?(?:,\s{{0,60}}|\s{{1,60}})"""
+    rf"""(?:\\{{0,3}}["'])?name(?:\\{{0,3}}["'])?[^\S\n]*:[^\S\n]*{_QUOTED_NAME}"""
+)
+"""The same with the value before the name."""
+
 _DEFAULT = re.compile(r"""\$\{(?P<name>[A-Za-z_]\w*):?[-=](?P<quote>["']?)(?P<value>[^\s"',;{}]+)""")
 """Default of a shell's variable: `${PASSWORD:-abc}`."""
 
 _ASSIGNMENT = re.compile(rf"""(?:^|(?<=[\s;&|"'(=]))(?P<name>-{{0,2}}[A-Za-z_][\w-]*)=(?={_WORD})""")
 """An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
+
+_SETTINGS = (_SETTING, _VARIABLE, _VALUE_FIRST, _DEFAULT, _ASSIGNMENT)
 
 _OPTION_IN_SCRIPT = re.compile(
     r"""(?:^|(?<=[\s"'\[]))(?P<name>--(?!(?:no|ask|prompt)-)[A-Za-z][\w-]*)"""
@@ -55,11 +64,12 @@ _OPTION_IN_SCRIPT = re.compile(
 
 _OPTION = re.compile(r"--?[\w-]+")
 
-_SPOKEN = re.compile(r"^[^\S\n]*(?:#|//).*|\b(?:echo|printf)\b[^\n;|&]*", re.MULTILINE)
-"""Comments and messages of a script, which explain options."""
+_SPOKEN = re.compile(r"^[^\S\n]*(?:#|//).*|\b(?:echo|printf)\b(?:(?!\$\()[^\n;|&`])*", re.MULTILINE)
+"""Comments and messages of a script, which explain options, up to a command in the message."""
 
 _NO_VALUE = re.compile(
     r"(?i)true|false|yes|no|on|off|null|nil|none|undefined|required|optional|sufficient|bearer|basic|read|write|str|bool|string|x+|\W+|."
+    r"|ask|from|generated|given|same|see|set|stored|taken|use"
     r"|[<{$*|>~`].*|\\+\$.*|%[dqrsv](\W.*)?|%\(.*|@-|@[\w.~-]*/.*|@[\w-]+\.\w{1,5}|\.{1,2}/.*|/[\w./-]*\$.*"
 )
 """Words, templates, and files that stand in place of a password."""
@@ -89,7 +99,12 @@ _PROGRAM = re.compile(
 
 def names_credential(name: str) -> bool:
     """Return True if a value of this name is a credential: `DB_PASSWORD`, `accessKey`."""
-    return bool(_NAME.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+    return bool(_NAME.search(_separated(name)))
+
+
+def _separated(name: str) -> str:
+    """Return a name with `_` between the words of camelCase: `eos_Token`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
 def kind_by_name(name: str, value: str) -> str | None:
@@ -103,8 +118,8 @@ def kind_by_name(name: str, value: str) -> str | None:
 
 def _is_of_text(name: str, value: str) -> bool:
     """Return True for a text token of a language model: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    return name.lower().endswith("token") and bool(_OF_TEXT.search(name) or _TEXT_TOKEN.fullmatch(value.strip()))
+    is_named = _OF_TEXT.search(_separated(name))
+    return name.lower().endswith("token") and bool(is_named or _TEXT_TOKEN.fullmatch(value.strip()))
 
 
 def _is_folder(name: str, value: str) -> bool:
@@ -115,33 +130,31 @@ def _is_folder(name: str, value: str) -> bool:
 def kind_in_text(text: str) -> str | None:
     """Return the kind of credential that a file, script, or program sets; None if it only refers to credentials."""
     is_program = bool(_PROGRAM.search(text))
-    for pattern in (_SETTING, _VARIABLE, _DEFAULT, _ASSIGNMENT):
-        for match in pattern.finditer(text):
-            if (kind := kind_by_name(match["name"], match["value"])) and not _stands_in(match, is_program=is_program):
-                return kind
-    for match in _OPTION_IN_SCRIPT.finditer(_SPOKEN.sub("", text)):
-        value = match["value"].rstrip(".:,)]")
-        is_explained = bool(_PLACEHOLDER.fullmatch(value)) or names_credential(value)
-        if (
-            not is_explained
-            and (kind := kind_by_name(match["name"], value))
-            and not _stands_in(match, is_program=is_program)
-        ):
+    settings = (match for pattern in _SETTINGS for match in pattern.finditer(text))
+    options = (match for match in _OPTION_IN_SCRIPT.finditer(_SPOKEN.sub("", text)) if not _is_explained(match))
+    for match in chain(settings, options):
+        if (kind := kind_by_name(match["name"], match["value"])) and not _stands_in(match, is_program=is_program):
             return kind
     return None
+
+
+def _is_explained(option: re.Match[str]) -> bool:
+    """Return True if an option stands in a text about it: `--token TOKEN`, `--token is missing`."""
+    word = option["value"].rstrip(".:,)]")
+    return bool(_PLACEHOLDER.fullmatch(word)) or names_credential(word)
 
 
 def _stands_in(match: re.Match[str], *, is_program: bool) -> bool:
     """Return True if the value is a word, template, placeholder, or expression in place of a credential."""
     value = match["value"].rstrip("),]:")
     is_name = bool(_IDENTIFIER.fullmatch(value)) and names_credential(value)
-    if not value or _NO_VALUE.fullmatch(value) or (is_name and value.isupper()):
+    if not value or _REFERENCE.fullmatch(value) or _NO_VALUE.fullmatch(value) or (is_name and value.isupper()):
         return True
     if match["quote"]:
         return False
     end = match.end("value")
     is_argument = match["value"][-1] in "),]:" or match.string[end : end + 1] in {",", "}"}
-    is_of_shell = match.string[: match.start("value")].endswith("=") and not is_argument
+    is_of_shell = match.string.endswith("=", 0, match.start("value")) and not is_argument
     is_variable = is_program and not is_of_shell and bool(_IDENTIFIER.fullmatch(value))
     return bool(_CODE.fullmatch(value)) or is_variable or (is_name and "." in value)
 
