@@ -8,7 +8,7 @@ from soperator_pulumi.cli import preflight, preflight_options
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kube_api import Cluster
-from soperator_pulumi.stack.preflight_plan import access_of, no_cluster, planned_clusters
+from soperator_pulumi.stack.preflight_plan import plans_of
 from tools import chosen_cluster, console, paths
 from tools.console import UserError, say
 from tools.render import rendered_deployment
@@ -25,13 +25,9 @@ def main() -> int:
     if chosen.embedded is not None and not chosen.kubeconfig.exists():
         raise UserError("There is no cluster to look at. Start one: make up")
     deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
-    every = planned_clusters(deployment)
-    if not every:
-        return preflight.not_checked(UserError(no_cluster(given.stack)), json=given.json)
-    accesses = access_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
+    plans = plans_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
     try:
-        clusters = [*zip(every, map(Cluster, accesses), strict=True)]
-        return preflight.check(clusters, options, say)
+        return preflight.check([(plan, Cluster(access)) for plan, access in plans], options, say)
     except KubernetesError as error:
         return preflight.not_checked(error, json=given.json)
 

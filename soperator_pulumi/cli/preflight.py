@@ -1,7 +1,8 @@
 """`soperator preflight FILE`: checks a Kubernetes cluster before a deployment.
 
 FILE is a description of a cluster, or the file of a stack with `soperator:cluster` or `soperator:clusters`. The
-clusters are rendered as for a deployment, and the resulting objects are checked.
+clusters are rendered as for a deployment, and the resulting objects are checked. A stack with `soperator:platform`
+alone has its platform checked.
 """
 
 import argparse
@@ -18,10 +19,10 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.preflight_report import is_refused, json_error, json_report, text_report
-from soperator_pulumi.operations.preflight.preflight_run import Preflight
-from soperator_pulumi.stack.preflight_plan import clusters_of_file
+from soperator_pulumi.operations.preflight.preflight_run import Preflight, platform_findings
+from soperator_pulumi.stack.preflight_plan import plans_of_file
 
 EXIT_REFUSED = 1
 EXIT_NOT_CHECKED = 2
@@ -41,22 +42,27 @@ def run(given: argparse.Namespace) -> int:
     """Check the clusters of a file, print the findings, and return the exit status."""
     options = options_of(given)
     try:
-        planned = clusters_of_file(given.file, options.stack_outputs, access_in(given))
-        return check([(cluster, Cluster(access)) for cluster, access in planned], options, say)
+        plans = plans_of_file(given.file, options.stack_outputs, access_in(given))
+        return check([(plan, Cluster(access)) for plan, access in plans], options, say)
     except (SoperatorError, pulumi.RunError) as error:
         return not_checked(error, json=given.json)
 
 
-def check(clusters: Sequence[tuple[PlannedCluster, Kube]], options: Options, report: Callable[[str], None]) -> int:
-    """Check every cluster in its Kubernetes, print the findings to standard output, and return the exit status.
+def check(
+    plans: Sequence[tuple[PlannedCluster | PlannedPlatform, Kube]], options: Options, report: Callable[[str], None]
+) -> int:
+    """Check every plan in its Kubernetes, print the findings to standard output, and return the exit status.
 
     Raises:
         KubernetesError: a Kubernetes cluster does not answer.
     """
     found: dict[str, list[Diagnosis]] = {}
-    for planned, kube in clusters:
-        run = Preflight(kube, planned, report, options.probes, options.accepted, options.seconds)
-        found[planned.key] = run.findings()
+    for planned, kube in plans:
+        if isinstance(planned, PlannedPlatform):
+            found[planned.key] = platform_findings(kube, planned, report, options.accepted)
+        else:
+            run = Preflight(kube, planned, report, options.probes, options.accepted, options.seconds)
+            found[planned.key] = run.findings()
     sys.stdout.write(json_report(found) if options.json else text_report(found))
     return EXIT_REFUSED if is_refused(found) else 0
 

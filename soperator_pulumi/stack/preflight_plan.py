@@ -1,23 +1,22 @@
 """Plans of clusters for a preflight: a program, or a file that describes clusters, run against mocks."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from soperator_pulumi.cluster import SlurmCluster
-from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.manifests import manifests_of
 from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.stack.dry_run import dry_run
-from soperator_pulumi.stack.stack_config import ONE, SEVERAL, name_in
+from soperator_pulumi.stack.stack_config import name_in
 from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stack_file
 from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 
@@ -38,29 +37,51 @@ _AMBIENT = Access()
 
 def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     """Return the clusters of a program that was run against mocks, as a deployment would apply them."""
-    rendered = manifests_of(deployment)
-    bodies: list[Json] = [dict(object_.body) for object_ in rendered.objects]
-    bodies += [{"apiVersion": "v1", **secret.body} for secret in rendered.secrets]
+    bodies = _bodies(deployment)
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
-    # A GPU Operator that exists has already listed its resources on the machines.
-    devices = (*(_GPUS if _releases(deployment, _GPU_OPERATOR) else ()), *_adapters_to_come(bodies))
-    every = [
-        _planned(resource.inputs, bodies) for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")
-    ]
-    drivers = tuple(dict.fromkeys(_csi_drivers(bodies)))
-    critical = tuple(dict.fromkeys(_critical_namespaces(deployment, bodies)))
-    charts = tuple(dict.fromkeys(map(_namespace_of_release, _releases(deployment, *_CHART_PARTS))))
+    platform = _platform(deployment, bodies)
     return [
-        replace(
-            cluster,
-            devices_to_come=devices,
-            csi_drivers=drivers,
-            critical_namespaces=critical,
-            chart_namespaces=charts,
-        )
-        for cluster in every
+        replace(_planned(resource.inputs, bodies), platform=platform)
+        for resource in deployment.recorded
+        if acts_as(resource.type, "Prerequisites")
     ]
+
+
+def plans_of(deployment: Deployment, otherwise: Access) -> list[tuple[PlannedCluster | PlannedPlatform, Access]]:
+    """Return what a preflight of a program checks, with the access to its Kubernetes: the program's, or `otherwise`.
+
+    These are the program's clusters, or its platform if it has no cluster; none if it has neither.
+    """
+    if clusters := planned_clusters(deployment):
+        return [*zip(clusters, _access_of(deployment, otherwise), strict=True)]
+    if not deployment.resources(":Platform"):
+        return []
+    providers = [resource.inputs for resource in deployment.resources("pulumi:providers:kubernetes")]
+    (access,) = _accesses(providers[:1] or [{}], otherwise)
+    return [(_platform(deployment, _bodies(deployment)), access)]
+
+
+def _bodies(deployment: Deployment) -> list[Json]:
+    rendered = manifests_of(deployment)
+    bodies: list[Json] = [dict(object_.body) for object_ in rendered.objects]
+    return [*bodies, *({"apiVersion": "v1", **secret.body} for secret in rendered.secrets)]
+
+
+def _platform(deployment: Deployment, bodies: Sequence[Json]) -> PlannedPlatform:
+    charts = (
+        PlannedChart(part, _namespace_of_release(release))
+        for part in _CHART_PARTS
+        for release in _releases(deployment, part)
+    )
+    # A GPU Operator that exists has already listed its resources on the machines.
+    gpus = _GPUS if _releases(deployment, _GPU_OPERATOR) else ()
+    return PlannedPlatform(
+        charts=tuple(dict.fromkeys(charts)),
+        devices_to_come=(*gpus, *_adapters_to_come(bodies)),
+        csi_drivers=tuple(dict.fromkeys(_csi_drivers(bodies))),
+        critical_namespaces=tuple(dict.fromkeys(_critical_namespaces(deployment, bodies))),
+    )
 
 
 def _releases(deployment: Deployment, *components: str) -> list[Recorded]:
@@ -99,9 +120,14 @@ def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
             yield str(body["spec"]["csi"]["driver"])
 
 
-def access_of(deployment: Deployment, otherwise: Access) -> list[Access]:
-    """Return the access to the Kubernetes of every cluster: the program's, or `otherwise`."""
-    inputs = [resource.inputs for resource in deployment.recorded if acts_as(resource.type, "Prerequisites")]
+def _access_of(deployment: Deployment, otherwise: Access) -> list[Access]:
+    """Return the access to the Kubernetes of every cluster."""
+    prerequisites = (resource for resource in deployment.recorded if acts_as(resource.type, "Prerequisites"))
+    return _accesses((resource.inputs for resource in prerequisites), otherwise)
+
+
+def _accesses(inputs: Iterable[Mapping[str, Any]], otherwise: Access) -> list[Access]:
+    """Return the access that inputs name, or `otherwise`."""
     own = [Access(*(_revealed(given.get(key)) for key in ("kubeconfig", "context"))) for given in inputs]
     return [otherwise if access == Access() else access for access in own]
 
@@ -157,12 +183,13 @@ def _revealed(value: object) -> str | None:
     return plain if isinstance(plain, str) and plain else None
 
 
-def clusters_of_file(
+def plans_of_file(
     file: Path, stack_outputs: Mapping[str, Mapping[str, str]] | None = None, access: Access = _AMBIENT
-) -> list[tuple[PlannedCluster, Access]]:
+) -> list[tuple[PlannedCluster | PlannedPlatform, Access]]:
     """Return the clusters that a file describes, with the Kubernetes that a deployment of the file would use.
 
-    A stack's file is deployed by its program against mocks, so that it is refused here for the same reasons.
+    A stack's file is deployed by its program against mocks, so that it is refused here for the same reasons. A stack
+    without a cluster has its platform instead.
 
     Args:
         file: A description of a cluster, or the file of a stack.
@@ -170,24 +197,12 @@ def clusters_of_file(
         access: Kubernetes in place of the one that the file names. Default: that one; the ambient one if it names none.
 
     Raises:
-        SpecError: The file, or a description in it, has problems, or it describes no cluster.
+        SpecError: The file, or a description in it, has problems, or it describes no cluster and no platform.
     """
     stack = read_stack_file(file, stack_outputs or {}, access)
     if stack is None:
         return [(cluster, access) for cluster in _described(file)]
-    deployment = dry_run(stack)
-    every = planned_clusters(deployment)
-    if not every:
-        raise SpecError(str(file), [Problem("", no_cluster(stack.stack))])
-    return [*zip(every, access_of(deployment, _of_providers(stack)), strict=True)]
-
-
-def no_cluster(stack: str) -> str:
-    """Return the message for a stack that has nothing to check."""
-    return (
-        f"stack {stack} has no cluster, and a preflight checks clusters. Add one under {ONE} or {SEVERAL}. Preview and "
-        "up check the parts of a platform."
-    )
+    return plans_of(dry_run(stack), _of_providers(stack))
 
 
 def _described(file: Path) -> list[PlannedCluster]:

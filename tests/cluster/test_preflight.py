@@ -25,7 +25,7 @@ from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_run import Preflight
 from soperator_pulumi.operations.preflight.probe_place import LABEL, label_of
-from soperator_pulumi.stack.preflight_plan import clusters_of_file
+from soperator_pulumi.stack.preflight_plan import plans_of_file
 from tests.cluster.slurm import NOWHERE, SMALL, a_cluster, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -74,7 +74,8 @@ class World:
         return file
 
     def planned(self, **changes: object) -> PlannedCluster:
-        ((found, _),) = clusters_of_file(self.file(**changes))
+        ((found, _),) = plans_of_file(self.file(**changes))
+        assert isinstance(found, PlannedCluster)
         return found
 
     def found(self, *probes: str, kube: Any = None, seconds: float = 90, **changes: object) -> list[Diagnosis]:

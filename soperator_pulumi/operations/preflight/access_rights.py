@@ -7,6 +7,7 @@ from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.custom_kinds import OPERATORS
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
+from soperator_pulumi.operations.preflight.planned import PlannedChart
 
 CHECK = "rights"
 
@@ -25,12 +26,27 @@ _GIVES_RIGHTS = ("escalate", "bind")
 """Verbs without which the API server lets no one make a role with rights that they don't have themselves:
 https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping."""
 
-_OF_CHARTS = (
-    ("rbac.authorization.k8s.io", "clusterroles", (*_APPLIES, *_GIVES_RIGHTS)),
-    ("rbac.authorization.k8s.io", "clusterrolebindings", _APPLIES),
-    ("apiextensions.k8s.io", "customresourcedefinitions", _APPLIES),
-)
-"""Cluster-scoped kinds of the platform's charts, and of the operators that they install."""
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions", "")
+_WEBHOOKS = tuple((_ADMISSION, f"{kind}webhookconfigurations", "") for kind in ("mutating", "validating"))
+_NEWER = tuple((_ADMISSION, f"validatingadmissionpolic{end}", "") for end in ("ies", "ybindings"))
+"""Kinds that only newer versions of a chart have."""
+
+
+def _roles_in(namespace: str) -> tuple[tuple[str, str, str], ...]:
+    return tuple((_RBAC, resource, namespace) for resource in ("roles", "rolebindings"))
+
+
+_OUTSIDE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "CertManager": (_DEFINITIONS, *_WEBHOOKS, *_roles_in("kube-system")),
+    "Cilium": (("", "namespaces", ""), *_roles_in("cilium-secrets")),
+    "GpuOperator": (_DEFINITIONS, *_NEWER),
+    "KubePrometheusStack": (_DEFINITIONS, *_WEBHOOKS, ("", "services", "kube-system")),
+    "MariadbOperator": (_DEFINITIONS, *_WEBHOOKS),
+    "NetworkOperator": (_DEFINITIONS,),
+}
+"""Objects that the charts of the platform's parts make outside of their namespaces, in addition to ClusterRoles: API
+group, resource, and namespace. docs/platform.md, Rights, has their sources."""
 
 _OPTIONAL = {
     "events",
@@ -108,20 +124,21 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
     yield from _judged(kube, wanted, may_wait=awaited - {*live_rights(namespace)})
 
 
-def chart_findings(kube: Kube, namespaces: Sequence[str]) -> Iterator[Diagnosis]:
-    """Yield the rights that are missing for the platform's charts.
+def chart_findings(kube: Kube, charts: Sequence[PlannedChart]) -> Iterator[Diagnosis]:
+    """Yield the rights that are missing for the platform's charts; none if the program installs none.
 
     A user who may not give rights of others can still have all of them, so that alone is a warning.
-
-    Args:
-        kube: The Kubernetes.
-        namespaces: Namespaces of the charts that the program installs, in whose Secrets Helm keeps its releases.
     """
-    wide = [Right(group, resource, "", verb) for group, resource, verbs in _OF_CHARTS for verb in verbs]
-    stores = [Right("", "secrets", namespace, verb) for namespace in namespaces for verb in _KEEPS_RELEASES]
-    gives = {right for right in wide if right.verb in _GIVES_RIGHTS}
+    if not charts:
+        return
+    outside = [(_RBAC, "clusterroles", ""), (_RBAC, "clusterrolebindings", "")]
+    outside += [kind for chart in charts for kind in _OUTSIDE[chart.part]]
+    gives = [Right(_RBAC, "clusterroles", "", verb) for verb in _GIVES_RIGHTS]
+    made = [Right(*kind, verb) for kind in outside for verb in _APPLIES]
+    stores = [Right("", "secrets", chart.namespace, verb) for chart in charts for verb in _KEEPS_RELEASES]
+    newer = [Right(*kind, verb) for kind in _NEWER for verb in _APPLIES]
     needs = "these verbs, for the platform's charts and what their roles allow (docs/platform.md, Rights)"
-    yield from _judged(kube, [*wide, *stores], may_wait=gives, place="platform", needs=needs)
+    yield from _judged(kube, [*made, *gives, *stores], may_wait={*gives, *newer}, place="platform", needs=needs)
 
 
 def _served(kube: Kube, version: str) -> dict[str, Json]:

@@ -65,6 +65,33 @@ class PlannedPods:
 
 
 @dataclass(frozen=True)
+class PlannedChart:
+    """A chart of the platform that a program installs."""
+
+    part: str
+    """Component of the platform, such as `CertManager`."""
+    namespace: str
+    """Namespace of the chart, in whose Secrets Helm keeps its releases."""
+
+
+@dataclass(frozen=True)
+class PlannedPlatform:
+    """Parts that a program installs for all of its clusters, or without any."""
+
+    key: str = "soperator:platform"
+    """Name of the description, as a prefix of places."""
+    charts: tuple[PlannedChart, ...] = ()
+    """Charts that the program installs, without parts that exist already."""
+    devices_to_come: tuple[str, ...] = ()
+    """Resources of device plugins that the program itself installs, such as the GPU Operator's. `*` in a name matches
+    any text."""
+    csi_drivers: tuple[str, ...] = ()
+    """CSI drivers of classes and volumes that the program makes."""
+    critical_namespaces: tuple[str, ...] = ()
+    """Namespaces in which the program installs pods of a critical priority class, and makes no quota for them."""
+
+
+@dataclass(frozen=True)
 class PlannedCluster:
     """A cluster as its program describes it."""
 
@@ -75,15 +102,8 @@ class PlannedCluster:
     """Objects that would be applied, in order. Secrets have only kind and metadata."""
     cluster_domain: str = "cluster.local"
     """Domain of the names of Services."""
-    devices_to_come: tuple[str, ...] = ()
-    """Resources of device plugins that the program itself installs, such as the GPU Operator's. `*` in a name matches
-    any text."""
-    csi_drivers: tuple[str, ...] = ()
-    """CSI drivers of classes and volumes that the program makes."""
-    critical_namespaces: tuple[str, ...] = ()
-    """Namespaces in which the program installs pods of a critical priority class, and makes no quota for them."""
-    chart_namespaces: tuple[str, ...] = ()
-    """Namespaces of the platform's charts that the program installs."""
+    platform: PlannedPlatform = PlannedPlatform()
+    """Parts that the program installs next to its clusters."""
     owner_known: bool = True
     """False if only the description is known: an existing namespace then counts as the cluster's own."""
 

@@ -1,6 +1,6 @@
 """The whole preflight: what is read, what the server admits, and what pods test, with all findings at once."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.errors import KubernetesError
@@ -34,7 +34,7 @@ from soperator_pulumi.operations.preflight.machine_fit import (
 )
 from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
 from soperator_pulumi.operations.preflight.process_limits import limit_findings
 from soperator_pulumi.operations.preflight.shared_claim import storage_probe
@@ -80,12 +80,7 @@ class Preflight:
         if not self.planned.owner_known:
             self.planned = _of_the_owner_of(self.planned, namespace)
         found = [*self._read(), *self._probed(exists=namespace is not None)]
-        return [self._weighed(diagnosis) for diagnosis in found]
-
-    def _weighed(self, found: Diagnosis) -> Diagnosis:
-        if found.severity is Severity.REFUSED and found.check in self.accepted:
-            return replace(found, severity=Severity.WARNED)
-        return found
+        return [_weighed(diagnosis, self.accepted) for diagnosis in found]
 
     def _machines(self) -> list[Json]:
         return self.kube.find(MACHINES)
@@ -96,10 +91,8 @@ class Preflight:
         looks = (
             ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
             ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
-            ("rights", "platform", self._of_charts),
             ("surroundings", "namespace", self._surroundings),
-            ("surroundings", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
-            ("surroundings", "GPU Operator", self._critical_pods),
+            *_looks_at(kube, planned.platform),
             ("machines", "machines", self._of_machines),
             ("clocks", "machines", self._clocks),
             ("load balancer", "login.service", lambda: load_balancer_findings(kube, planned.of_kind("Service"))),
@@ -115,18 +108,10 @@ class Preflight:
             yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
         yield from (of_problem("surroundings", problem) for problem in found)
 
-    def _of_charts(self) -> Iterable[Diagnosis]:
-        namespaces = self.planned.chart_namespaces
-        return chart_findings(self.kube, namespaces) if namespaces else ()
-
-    def _critical_pods(self) -> Iterable[Diagnosis]:
-        namespaces = self.planned.critical_namespaces
-        return critical_pod_findings(self.kube, namespaces, self._machines()) if namespaces else ()
-
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
         yield from kubelet_findings(machines)
-        to_come = self.planned.devices_to_come
+        to_come = self.planned.platform.devices_to_come
         daemon_sets: list[Json] = []
         try:
             daemon_sets = self.kube.find(DAEMON_SETS)
@@ -205,6 +190,48 @@ class Preflight:
             yield network_probe(place, planned, unique, min(_POLICY_SECONDS, self.probe_seconds / 6))
         if "storage" in self.probes:
             yield storage_probe(place, planned, unique)
+
+
+def platform_findings(
+    kube: Kube, planned: PlannedPlatform, report: Report, accepted: Collection[str] = ()
+) -> list[Diagnosis]:
+    """Return the findings about a platform without a cluster, which only reads tell.
+
+    Args:
+        kube: The Kubernetes.
+        planned: The platform.
+        report: Function that shows progress.
+        accepted: Checks whose refusals count as warnings.
+
+    Raises:
+        KubernetesError: the Kubernetes does not answer.
+    """
+    report(f"{planned.key}: reads {kube}")
+    kube.get("/version")  # every check would tell by itself, as a warning, that nothing answers
+    found = [finding for look in _looks_at(kube, planned) for finding in answered(*look)]
+    return [_weighed(finding, accepted) for finding in found] or [
+        passed("surroundings", "platform", "it installs no chart, and needs nothing that is missing")
+    ]
+
+
+def _looks_at(kube: Kube, planned: PlannedPlatform) -> tuple[tuple[str, str, Callable[[], Iterable[Diagnosis]]], ...]:
+    """Return the checks of a platform: name, place, and function of the findings."""
+    namespaces = planned.critical_namespaces
+    return (
+        ("rights", "platform", lambda: chart_findings(kube, planned.charts)),
+        ("surroundings", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
+        (
+            "surroundings",
+            "GPU Operator",
+            lambda: critical_pod_findings(kube, namespaces, kube.find(MACHINES)) if namespaces else (),
+        ),
+    )
+
+
+def _weighed(found: Diagnosis, accepted: Collection[str]) -> Diagnosis:
+    if found.severity is Severity.REFUSED and found.check in accepted:
+        return replace(found, severity=Severity.WARNED)
+    return found
 
 
 def _of_the_owner_of(planned: PlannedCluster, namespace: Json | None) -> PlannedCluster:

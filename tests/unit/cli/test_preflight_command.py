@@ -31,7 +31,7 @@ from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_report import json_report, text_report
-from soperator_pulumi.stack.preflight_plan import clusters_of_file, planned_clusters
+from soperator_pulumi.stack.preflight_plan import planned_clusters, plans_of_file
 from soperator_pulumi.testing import deploy
 from tests.fakes.shuffled_loop import shuffle_registrations
 from tests.fakes.small_world import SmallWorld
@@ -53,7 +53,7 @@ def a_file(folder: Path, content: object, name: str = "hpc.yaml") -> Path:
 
 
 def planned_of_file(file: Path, outputs: dict[str, dict[str, str]] | None = None) -> list[PlannedCluster]:
-    return [cluster for cluster, _ in clusters_of_file(file, outputs)]
+    return [plan for plan, _ in plans_of_file(file, outputs) if isinstance(plan, PlannedCluster)]
 
 
 # Files
@@ -167,7 +167,7 @@ def test_a_cluster_of_a_stack_stands_on_the_stack_s_platform(tmp_path: Path) -> 
     platform = {"gpu_operator": {"resource": "nvidia.com/gpu.own"}, "storage_class": "shared"}
     config = {"soperator:platform": platform, "soperator:cluster": {**HPC, "node_sets": [gpus]}}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.devices_to_come == ("nvidia.com/gpu*", "nvidia.com/mig-*")
+    assert planned.platform.devices_to_come == ("nvidia.com/gpu*", "nvidia.com/mig-*")
     limits = planned.workers[0].spec["containers"][0]["resources"]["limits"]
     assert limits["nvidia.com/gpu.own"] == "8"
 
@@ -188,7 +188,7 @@ def test_devices_to_come_are_those_that_the_platform_installs(
 ) -> None:
     config = {"soperator:platform": {**parts, "storage_class": "shared"}, "soperator:cluster": HPC}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.devices_to_come == to_come
+    assert planned.platform.devices_to_come == to_come
 
 
 def test_rdma_that_the_platform_does_not_offer_is_refused(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_rdma_that_the_platform_does_not_offer_is_refused(tmp_path: Path) -> Non
     for parts in (platform, {**platform, "network_operator": {"shared_rdma": [{"name": "hca"}]}}):
         config = {"soperator:platform": parts, "soperator:cluster": {**HPC, "node_sets": [node_set]}}
         (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-        (found,) = machine_fit.fit_findings(planned.workers, [_machine()], to_come=planned.devices_to_come)
+        (found,) = machine_fit.fit_findings(planned.workers, [_machine()], to_come=planned.platform.devices_to_come)
         severities.append(found.severity)
     assert severities == [Severity.REFUSED, Severity.WARNED]
 
@@ -244,13 +244,13 @@ def test_the_csi_driver_of_a_volume_that_the_program_makes_has_to_be_there(tmp_p
     storage = {"nfs": {"server": "10.0.0.7", "path": "/export", "csi": True}, "size_gib": 10}
     config = {"soperator:platform": {"shared_storage": storage}, "soperator:cluster": HPC}
     (planned,) = planned_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
-    assert planned.csi_drivers == ("nfs.csi.k8s.io",)
+    assert planned.platform.csi_drivers == ("nfs.csi.k8s.io",)
 
     world = SmallWorld()
-    places = [missing_driver.place for missing_driver in missing_drivers(world, planned.csi_drivers)]
+    places = [missing_driver.place for missing_driver in missing_drivers(world, planned.platform.csi_drivers)]
     assert places == ["CSIDriver nfs.csi.k8s.io"]
     world.objects["/apis/storage.k8s.io/v1/csidrivers/nfs.csi.k8s.io"] = {"metadata": {"name": "nfs.csi.k8s.io"}}
-    assert [*missing_drivers(world, planned.csi_drivers)] == []
+    assert [*missing_drivers(world, planned.platform.csi_drivers)] == []
 
 
 # The command

@@ -9,7 +9,8 @@ import yaml
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.kube.access import Access
-from soperator_pulumi.stack.preflight_plan import clusters_of_file
+from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedPlatform
+from soperator_pulumi.stack.preflight_plan import plans_of_file
 from tests.strategies import a_cluster
 
 KUBECONFIG = '{"clusters": []}'
@@ -38,7 +39,7 @@ def a_stack(folder: Path, **values: Any) -> Path:
 def test_the_cluster_that_the_stack_names_is_checked(
     tmp_path: Path, named: dict[str, str], given: Access, expected: Access
 ) -> None:
-    ((_, access),) = clusters_of_file(a_stack(tmp_path, cluster=a_cluster(), **named), access=given)
+    ((_, access),) = plans_of_file(a_stack(tmp_path, cluster=a_cluster(), **named), access=given)
     assert access == expected
 
 
@@ -46,7 +47,7 @@ def test_a_kubeconfig_is_found_from_the_folder_of_the_project(tmp_path: Path) ->
     (tmp_path / "Pulumi.yaml").write_text("name: slurm\n")
     (tmp_path / "stacks").mkdir()
     file = a_stack(tmp_path / "stacks", cluster=a_cluster(), kubeconfig="prod.kubeconfig")
-    ((_, access),) = clusters_of_file(file)
+    ((_, access),) = plans_of_file(file)
     assert access == Access(str(tmp_path / "prod.kubeconfig"), None)
 
 
@@ -64,22 +65,35 @@ def test_a_stack_that_the_program_would_refuse_or_not_reach_is_not_checked(
     tmp_path: Path, values: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SpecError, match=re.escape(words)):
-        clusters_of_file(a_stack(tmp_path, cluster=a_cluster(), **values))
+        plans_of_file(a_stack(tmp_path, cluster=a_cluster(), **values))
 
 
 def test_a_kubeconfig_that_is_given_takes_the_place_of_an_encrypted_one(tmp_path: Path) -> None:
     file = a_stack(tmp_path, cluster=a_cluster(), kubeconfig={"secure": "v1:x"}, aws__key={"secure": "v1:y"})
-    ((_, access),) = clusters_of_file(file, access=Access("prod.kubeconfig", None))
+    ((_, access),) = plans_of_file(file, access=Access("prod.kubeconfig", None))
     assert access == Access("prod.kubeconfig", None)
 
 
-def test_a_stack_of_a_platform_alone_is_not_checked(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="stack prod has no cluster"):
-        clusters_of_file(a_stack(tmp_path, platform={"storage_class": "shared"}))
+@pytest.mark.parametrize(
+    ("named", "given", "expected"),
+    [
+        ({"context": "prod"}, Access(), Access(None, "prod")),
+        ({"kubeconfig": KUBECONFIG}, Access(None, "other"), Access(KUBECONFIG, "other")),
+        ({"kubernetes__context": "pulumi"}, Access(), Access(None, "pulumi")),
+        ({}, Access(), Access()),
+    ],
+)
+def test_of_a_stack_without_a_cluster_the_platform_is_checked(
+    tmp_path: Path, named: dict[str, str], given: Access, expected: Access
+) -> None:
+    platform = {"cert_manager": {}, "gpu_operator": {"exists": True}, "storage_class": "shared"}
+    ((plan, access),) = plans_of_file(a_stack(tmp_path, platform=platform, **named), access=given)
+    assert isinstance(plan, PlannedPlatform)
+    assert (plan.charts, access) == ((PlannedChart("CertManager", "cert-manager"),), expected)
 
 
 def test_values_of_a_pulumi_environment_are_not_left_out_in_silence(tmp_path: Path) -> None:
     file = a_stack(tmp_path, cluster=a_cluster())
     file.write_text(f"environment: [prod]\n{file.read_text()}")
     with pytest.raises(SpecError, match="environment: comes from Pulumi ESC"):
-        clusters_of_file(file)
+        plans_of_file(file)

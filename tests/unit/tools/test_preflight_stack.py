@@ -5,23 +5,30 @@ from types import SimpleNamespace
 
 import pytest
 
-from soperator_pulumi.cli.preflight import EXIT_NOT_CHECKED
+from soperator_pulumi.kube.access import Access
 from soperator_pulumi.platform import Platform
 from soperator_pulumi.testing import deploy
+from tests.fakes.small_world import SmallWorld
 from tools import preflight_stack
 
 
-def test_a_stack_of_a_platform_alone_is_reported_as_not_checked(
+def test_of_a_stack_without_a_cluster_the_platform_is_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rendered = deploy(lambda: Platform("platform", {"storage_class": "shared"}))
+    asked: list[Access] = []
+
+    def cluster(access: Access) -> SmallWorld:
+        asked.append(access)
+        return SmallWorld()
+
     chosen = SimpleNamespace(embedded=None, kubeconfig="kubeconfig", context=None)
     monkeypatch.setattr("tools.chosen_cluster.choose", lambda: chosen)
     monkeypatch.setattr(preflight_stack, "rendered_deployment", lambda *_: rendered)
+    monkeypatch.setattr(preflight_stack, "Cluster", cluster)
     monkeypatch.setattr("sys.argv", ["preflight", "--stack", "base", "--json"])
 
-    assert preflight_stack.main() == EXIT_NOT_CHECKED
+    assert preflight_stack.main() == 0
 
-    printed = capsys.readouterr()
-    assert printed.err.startswith("error: stack base has no cluster")
-    assert json.loads(printed.out)["error"] == printed.err.removeprefix("error: ").strip()
+    (found,) = json.loads(capsys.readouterr().out)["clusters"]
+    assert (found["cluster"], found["refused"], asked) == ("soperator:platform", 0, [Access("kubeconfig", None)])

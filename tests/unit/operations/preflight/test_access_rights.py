@@ -14,8 +14,11 @@ from soperator_pulumi.operations.preflight import missing_rights
 from soperator_pulumi.operations.preflight.access_rights import Right, chart_findings, live_rights, object_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
+from soperator_pulumi.operations.preflight.planned import PlannedChart
 from tests.fakes.small_world import SmallWorld
+from tools import paths
 
+GPU_OPERATOR = PlannedChart("GpuOperator", "gpu-operator")
 PACKAGE = Path(soperator_pulumi.__file__).parent
 
 
@@ -42,6 +45,14 @@ class Reviewing(SmallWorld):
         resource = "/".join(filter(None, [attributes["resource"], attributes.get("subresource")]))
         denied = {text.split()[1] for text in self.denied if attributes["verb"] in {"*", text.split()[0]}}
         return {"status": {"allowed": not denied or (resource not in denied and resource != "*")}}
+
+
+class Denying(Reviewing):
+    """A server that denies everything."""
+
+    def create(self, path: str, body: Any, *, dry_run: bool = False, manager: str = FIELD_MANAGER) -> Any:
+        super().create(path, body, dry_run=dry_run, manager=manager)
+        return {"status": {"allowed": False}}
 
 
 def a_stateful_set(version: str = "apps/v1") -> dict[str, Any]:
@@ -74,7 +85,7 @@ def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> 
 
 
 def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
-    found = [*chart_findings(Reviewing("create customresourcedefinitions", "update secrets"), ["gpu-operator"])]
+    found = [*chart_findings(Reviewing("create customresourcedefinitions", "update secrets"), [GPU_OPERATOR])]
     assert [(diagnosis.severity, diagnosis.place, diagnosis.found) for diagnosis in found] == [
         (Severity.REFUSED, "platform", "the user may not create customresourcedefinitions of the whole Kubernetes"),
         (Severity.REFUSED, "platform", 'the user may not update secrets in the namespace "gpu-operator"'),
@@ -83,13 +94,53 @@ def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
 
 
 def test_a_user_who_may_not_give_the_rights_of_others_is_warned_about_charts() -> None:
-    (found,) = chart_findings(Reviewing("escalate clusterroles", "bind clusterroles"), ["gpu-operator"])
+    (found,) = chart_findings(Reviewing("escalate clusterroles", "bind clusterroles"), [GPU_OPERATOR])
     assert found.severity is Severity.WARNED
     assert found.found == "the user may not escalate, bind clusterroles of the whole Kubernetes"
 
 
+@pytest.mark.parametrize(
+    ("part", "denied", "severity", "text"),
+    [
+        (
+            "CertManager",
+            "create rolebindings",
+            Severity.REFUSED,
+            'the user may not create rolebindings in the namespace "kube-system"',
+        ),
+        (
+            "MariadbOperator",
+            "patch mutatingwebhookconfigurations",
+            Severity.REFUSED,
+            "the user may not patch mutatingwebhookconfigurations of the whole Kubernetes",
+        ),
+        (
+            "GpuOperator",
+            "create validatingadmissionpolicies",
+            Severity.WARNED,
+            "the user may not create validatingadmissionpolicies of the whole Kubernetes",
+        ),
+        ("NetworkOperator", "create mutatingwebhookconfigurations", Severity.PASSED, ""),
+    ],
+)
+def test_a_chart_needs_rights_on_what_it_makes_outside_of_its_namespace(
+    part: str, denied: str, severity: Severity, text: str
+) -> None:
+    (found,) = chart_findings(Reviewing(denied), [PlannedChart(part, "own")])
+    assert (found.severity, found.found if text else "") == (severity, text)
+
+
+def test_the_page_has_the_rights_that_are_reviewed_for_charts() -> None:
+    parts = ("CertManager", "Cilium", "GpuOperator", "KubePrometheusStack", "MariadbOperator", "NetworkOperator")
+    charts = [PlannedChart(part, "own") for part in parts]
+    named = {re.split(r" in the| of the", found.found)[0].split()[-1] for found in chart_findings(Denying(), charts)}
+    page = (paths.ROOT / "docs/platform.md").read_text().partition("\n## Rights\n")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert named == {word for cell in cells for word in re.findall(r"`([a-z]+)`", cell)}
+
+
 def test_an_administrator_may_install_all_charts() -> None:
-    (found,) = chart_findings(Reviewing(), ["gpu-operator", "monitoring"])
+    (found,) = chart_findings(Reviewing(), [GPU_OPERATOR, PlannedChart("KubePrometheusStack", "monitoring")])
     assert found.severity is Severity.PASSED
 
 

@@ -8,8 +8,8 @@ import yaml
 
 from soperator_pulumi.operations.preflight.critical_pods import critical_pod_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
-from soperator_pulumi.stack.preflight_plan import clusters_of_file
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
+from soperator_pulumi.stack.preflight_plan import plans_of_file
 from tests.fakes.small_world import SmallWorld
 from tools import paths
 
@@ -43,12 +43,13 @@ def found(*quotas: dict[str, Any], machine: dict[str, Any] = GKE) -> list[str]:
     return [finding.place for finding in findings]
 
 
-def planned(folder: Path, platform: dict[str, Any]) -> PlannedCluster:
+def planned(folder: Path, platform: dict[str, Any]) -> PlannedPlatform:
     file = folder / "Pulumi.prod.yaml"
     config = {"soperator:platform": {**platform, "storage_class": "shared"}, "soperator:cluster": CLUSTER}
     file.write_text(yaml.safe_dump({"config": config}))
-    ((cluster, _),) = clusters_of_file(file)
-    return cluster
+    ((cluster, _),) = plans_of_file(file)
+    assert isinstance(cluster, PlannedCluster)
+    return cluster.platform
 
 
 def test_gke_without_a_quota_for_critical_pods_is_told() -> None:
@@ -107,4 +108,4 @@ def test_the_namespace_of_an_operator_that_the_program_installs_is_looked_at(
 def test_rights_are_reviewed_in_the_namespaces_of_the_charts_that_the_program_installs(
     tmp_path: Path, platform: dict[str, Any], namespaces: tuple[str, ...]
 ) -> None:
-    assert {*planned(tmp_path, platform).chart_namespaces} == {*namespaces}
+    assert {chart.namespace for chart in planned(tmp_path, platform).charts} == {*namespaces}

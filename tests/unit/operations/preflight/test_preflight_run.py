@@ -2,12 +2,14 @@
 
 from typing import Any, cast
 
+import pytest
+
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.machine_fit import MACHINES
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
-from soperator_pulumi.operations.preflight.preflight_run import Preflight
+from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
+from soperator_pulumi.operations.preflight.preflight_run import Preflight, platform_findings
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
 from tests.unit.operations.preflight.test_machine_fit import a_machine, pods
 
@@ -73,10 +75,38 @@ def test_machines_that_cannot_be_read_hide_no_namespace_that_is_missing() -> Non
     surroundings = Surroundings(
         namespace="hpc", create_namespace=False, owner="hpc", owner_label="owner", part_of={}, references=()
     )
-    planned = PlannedCluster("hpc", surroundings, [], critical_namespaces=("gpu-operator",))
+    planned = PlannedCluster("hpc", surroundings, [], platform=PlannedPlatform(critical_namespaces=("gpu-operator",)))
 
     found = Preflight(cast("Kube", NoMachines()), planned, lambda _: None, probes=()).findings()
 
     severities = [(item.place, item.severity) for item in found if item.check == "surroundings"]
     assert ("GPU Operator", Severity.WARNED) in severities
     assert Severity.REFUSED in [severity for _, severity in severities]
+
+
+@pytest.mark.parametrize(
+    ("charts", "accepted", "severities"),
+    [
+        ((), (), [Severity.PASSED]),
+        ((PlannedChart("CertManager", "cert-manager"),), (), [Severity.WARNED]),
+    ],
+)
+def test_a_platform_alone_has_findings_even_if_nothing_can_be_read(
+    charts: tuple[PlannedChart, ...], accepted: tuple[str, ...], severities: list[Severity]
+) -> None:
+    shown: list[str] = []
+    found = platform_findings(cast("Kube", NoMachines()), PlannedPlatform(charts=charts), shown.append, accepted)
+    assert [finding.severity for finding in found] == severities
+    assert shown
+
+
+def test_a_platform_in_a_kubernetes_that_does_not_answer_is_not_checked() -> None:
+    with pytest.raises(KubernetesError):
+        platform_findings(cast("Kube", SilentKubernetes()), PlannedPlatform(), lambda _: None)
+
+
+class SilentKubernetes:
+    """Kubernetes that answers nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise KubernetesError(f"{name}: no answer.")
