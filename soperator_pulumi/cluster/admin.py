@@ -57,8 +57,8 @@ class AdminShell(pulumi.ComponentResource):
 
 def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
     spec = parts.spec
-    # The admin sees the same as a session.
-    places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN)
+    # The admin sees what the sessions of all login nodes see: the pod's machine may lack the rest.
+    places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN, ADMIN)
     shell = ContainerArgs(
         name=ADMIN,
         image=spec.images.jail_tools,

@@ -128,7 +128,7 @@ class LoginNodes(pulumi.ComponentResource):
 def _role(scope: Scope, parts: Parts, component: str) -> Role:
     spec, login = parts.spec, parts.spec.login.by_name[component]
     views = mounts.memory("jail-views", layout.JAIL_VIEWS, "1Mi")
-    places = [*with_submounts(_mounts(parts, login), spec, SubmountRole.LOGIN), views]
+    places = [*with_submounts(_mounts(parts, login), spec, SubmountRole.LOGIN, component), views]
     open_directories = [place for place in places if place.needs_mode]
     users, users_mounts = users_sidecar(spec, parts.jail.name)
     daemon = ContainerArgs(
@@ -138,7 +138,7 @@ def _role(scope: Scope, parts: Parts, component: str) -> Role:
         command=[
             # sshd and all sessions inherit the limit, which counts no processes of root.
             *(*INIT, "/usr/bin/prlimit", f"--nproc={login.max_processes}", "--"),
-            *(layout.JAIL_LOGIN, *login_arguments(spec)),
+            *(layout.JAIL_LOGIN, *login_arguments(spec, component)),
             *("--", "/usr/sbin/sshd", "-D", "-e", "-f", f"{SSHD_FILES}/sshd_config"),
             # An argument, as all pools share the file. sshd keeps its arguments when it reads the file again.
             *(["-o", f"AllowGroups={' '.join(login.groups)}"] if login.groups else []),

@@ -134,10 +134,10 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
 
 
 def with_submounts(
-    defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, node_set: str | None = None
+    defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, name: str | None = None
 ) -> list[Mount]:
-    """Return the mounts of a role or a node set. Submounts replace defaults at the same path."""
-    ours = [_mount(submount) for submount in submounts(spec, role, node_set)]
+    """Return the mounts of a role, or of its pods by name. Submounts replace defaults at the same path."""
+    ours = [_mount(submount) for submount in submounts(spec, role, name)]
     replaced = {mount.path for mount in ours}
     return [*(mount for mount in defaults if mount.path not in replaced), *ours]
 

@@ -466,6 +466,9 @@ class SubmountArgs(TypedDict):
     node_sets: NotRequired[Sequence[str]]
     """Node sets whose jobs have the submount, by name: other machines may lack the disk. Sessions have it by `roles`. A
     job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
+    logins: NotRequired[Sequence[str]]
+    """Login nodes whose sessions have the submount, as their pods' names begin: `login`, and `login-<name>` of a pool.
+    Jobs have it by `roles`, and the admin shell has those of all login nodes. Default: all login nodes."""
     read_only: NotRequired[bool]
     """Refuse all writes. Default: false."""
     existing_claim: NotRequired[pulumi.Input[str]]

@@ -186,7 +186,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from rest.problems(spec.rest, has_image=spec.images.rest is not None)
     yield from metrics.problems(spec.metrics, spec.slurm.extra, has_image=spec.images.exporter is not None)
     yield from jail.problems(spec.jail, spec.images)
-    yield from submount.problems(spec.jail.submounts, spec.node_sets)
+    yield from submount.problems(spec.jail.submounts, spec.node_sets, spec.login)
     yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, other_volumes)
     yield from submount.driver_problems(spec.jail.submounts, spec.node_sets)
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)

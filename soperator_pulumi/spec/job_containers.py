@@ -12,9 +12,9 @@ from soperator_pulumi.spec.images import ImageReference
 from soperator_pulumi.spec.node_set import NodeSetName, NodeSetSpec
 from soperator_pulumi.spec.submount import (
     SubmountSpec,
-    chosen_node_set_problems,
+    chosen_problems,
     host_path_problems,
-    share_node_sets,
+    may_share,
 )
 from soperator_pulumi.spec.types.absolute_path import AbsolutePath, overlap
 from soperator_pulumi.spec.types.deferred import Maybe
@@ -156,7 +156,7 @@ def local_problems(
         return
     local, path = spec.local, "containers.local"
     if known(local.node_sets) and local.node_sets is not None:
-        yield from chosen_node_set_problems(local.node_sets, [node_set.name for node_set in node_sets], path)
+        yield from chosen_problems(local.node_sets, [node_set.name for node_set in node_sets], f"{path}.node_sets")
     if not known(local.host_path):
         return
     cure = 'Give a directory for copies alone, such as "/mnt/nvme/images".'
@@ -165,7 +165,7 @@ def local_problems(
         other = submount.host_path
         if not known(other, submount.node_sets, local.node_sets) or other is None:
             continue
-        if share_node_sets(submount.node_sets, local.node_sets) and overlap(other, local.host_path):
+        if may_share(submount.node_sets, local.node_sets) and overlap(other, local.host_path):
             yield Problem(
                 f"{path}.host_path",
                 f'got "{local.host_path}", and jail.submounts[{index}] shows "{other}" to containers: they could '

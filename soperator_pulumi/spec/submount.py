@@ -75,6 +75,9 @@ class SubmountSpec(Model):
     node_sets: tuple[NodeSetName, ...] | None = None
     """Node sets whose jobs have the submount, by name: other machines may lack the disk. Sessions have it by `roles`. A
     job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
+    logins: tuple[ObjectName, ...] | None = None
+    """Login nodes whose sessions have the submount, as their pods' names begin: `login`, and `login-<name>` of a pool.
+    Jobs have it by `roles`, and the admin shell has those of all login nodes. Default: all login nodes."""
     read_only: StrictBool = False
     """Refuse all writes."""
     existing_claim: Maybe[ObjectName] | None = None
@@ -89,10 +92,10 @@ class SubmountSpec(Model):
     """An empty directory in memory per pod, of this size in GiB, deleted with the pod. Its content counts as memory of
     the pod."""
 
-    def is_on(self, role: SubmountRole, node_set: str | None = None) -> bool:
-        """Return True if pods of a role have the submount; for workers, those of one node set, or of any."""
-        chosen = self.node_sets is None or role is SubmountRole.LOGIN or node_set is None or node_set in self.node_sets
-        return role in self.roles and chosen
+    def is_on(self, role: SubmountRole, name: str | None = None) -> bool:
+        """Return True if pods of a role have the submount: those of a node set or of login nodes by name, or any."""
+        chosen = self.logins if role is SubmountRole.LOGIN else self.node_sets
+        return role in self.roles and (chosen is None or name is None or name in chosen)
 
 
 MAX_SUBMOUNTS = 64
@@ -105,8 +108,10 @@ SOURCES = ("existing_claim", "host_path", "scratch_gib", "memory_gib")
 _EXACTLY_ONE = f"Give exactly one of {', '.join(SOURCES)}."
 
 
-def problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
-    """Yield problems of single submounts, between them, and with the node sets that they name."""
+def problems(
+    submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
+) -> Iterator[Problem]:
+    """Yield problems of single submounts, between them, and with the node sets and login nodes that they name."""
     length = sum(len(submount.path) for submount in submounts if known(submount.path))
     if len(submounts) > MAX_SUBMOUNTS or length > MAX_PATHS:
         yield Problem(
@@ -122,6 +127,7 @@ def problems(submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, 
             yield from _collisions(submounts, index, path)
         yield from _role_problems(submount, path)
         yield from _node_set_problems(submount, [node_set.name for node_set in node_sets], path)
+        yield from _login_problems(submount, [*login.by_name], path)
         yield from _source_problems(submount, path)
 
 
@@ -148,11 +154,13 @@ def _collisions(submounts: tuple[SubmountSpec, ...], index: int, path: str) -> I
 def _meet(one: SubmountSpec, other: SubmountSpec) -> bool:
     """Return True if a pod has both submounts."""
     shared = {*one.roles} & {*other.roles}
-    return bool(shared) and (SubmountRole.LOGIN in shared or share_node_sets(one.node_sets, other.node_sets))
+    return (SubmountRole.LOGIN in shared and may_share(one.logins, other.logins)) or (
+        SubmountRole.WORKER in shared and may_share(one.node_sets, other.node_sets)
+    )
 
 
-def share_node_sets(one: Sequence[str] | None, other: Sequence[str] | None) -> bool:
-    """Return True if two fields `node_sets` can choose the same node set. None chooses all of them."""
+def may_share(one: Sequence[str] | None, other: Sequence[str] | None) -> bool:
+    """Return True if two fields `node_sets`, or two `logins`, can choose the same name. None chooses all of them."""
     return not known(one, other) or one is None or other is None or not {*one}.isdisjoint(other)
 
 
@@ -164,21 +172,39 @@ def _node_set_problems(submount: SubmountSpec, names: Sequence[str], path: str) 
         yield Problem(f"{path}.node_sets", "given for a submount of sessions alone. Remove it, or add the role worker.")
     if submount.path == HOMES:
         yield Problem(f"{path}.node_sets", f"does not fit {HOMES}, which is the same on all nodes. Remove it.")
-    yield from chosen_node_set_problems(chosen, names, path)
+    yield from chosen_problems(chosen, names, f"{path}.node_sets")
 
 
-def chosen_node_set_problems(chosen: Sequence[str], names: Sequence[str], path: str) -> Iterator[Problem]:
-    """Yield problems of `node_sets` of the field `path`, which chooses from the names of all node sets."""
+def _login_problems(submount: SubmountSpec, names: Sequence[str], path: str) -> Iterator[Problem]:
+    chosen, where = submount.logins, f"{path}.logins"
+    if not known(chosen) or chosen is None:
+        return
+    if known(submount.roles) and SubmountRole.LOGIN not in submount.roles:
+        yield Problem(where, "given for a submount of jobs alone. Remove it, or add the role login.")
+    if submount.path == HOMES:
+        yield Problem(where, f"does not fit {HOMES}, which is the same in all sessions. Remove it.")
+    yield from chosen_problems(chosen, names, where, kind="login node", user="session")
+
+
+def chosen_problems(
+    chosen: Sequence[str], names: Sequence[str], path: str, *, kind: str = "node set", user: str = "job"
+) -> Iterator[Problem]:
+    """Yield problems of a field that chooses from the names of all node sets, or of all login nodes.
+
+    Args:
+        chosen: Value of the field.
+        names: Names of all.
+        path: Path of the field.
+        kind: Name of what is chosen.
+        user: Name of what runs there.
+    """
     if not chosen:
-        yield Problem(f"{path}.node_sets", "empty: no job would have it. Name node sets, or remove it for all of them.")
+        yield Problem(path, f"empty: no {user} would have it. Name {kind}s, or remove it for all of them.")
     for position, name in enumerate(chosen):
         if name in chosen[:position]:
-            yield Problem(f"{path}.node_sets[{position}]", f'"{name}" is listed twice. Remove one.')
+            yield Problem(f"{path}[{position}]", f'"{name}" is listed twice. Remove one.')
         elif known(*names) and name not in names:
-            yield Problem(
-                f"{path}.node_sets[{position}]",
-                f'got "{name}", which is no node set. Allowed: {", ".join(names)}.',
-            )
+            yield Problem(f"{path}[{position}]", f'got "{name}", which is no {kind}. Allowed: {", ".join(names)}.')
 
 
 DRIVER_PLACE = "/usr/local/nvidia"
@@ -302,24 +328,24 @@ def memory_problems(
     submounts: tuple[SubmountSpec, ...], node_sets: tuple[NodeSetSpec, ...], login: LoginSpec
 ) -> Iterator[Problem]:
     """Yield volumes in memory that are too large for their pods, whose memory they use."""
-    room: list[tuple[SubmountRole, str | None, float, str, str]] = [
+    room: list[tuple[SubmountRole, str, float, str, str]] = [
         (SubmountRole.WORKER, node_set.name, node_set.memory_gib, f"a node of {path}", f"{path}.memory_gib")
         for path, node_set in ((f"node_sets[{index}]", node_set) for index, node_set in enumerate(node_sets))
         if known(node_set.memory_gib)
     ]
-    for path, pods in login.by_path.items():
+    for name, (path, pods) in zip(login.by_name, login.by_path.items(), strict=True):
         limit = pods.pod_resources.limits.memory
         if known(limit) and limit is not None:
             gib = float(amount(limit)) / GIB
-            room.append((SubmountRole.LOGIN, None, gib, f"a pod of {path}", f"{path}.pod_resources.limits"))
+            room.append((SubmountRole.LOGIN, name, gib, f"a pod of {path}", f"{path}.pod_resources.limits"))
     reported: set[SubmountRole] = set()
-    for role, node_set_name, pod_gib, pod, field in room:
+    for role, of_pods, pod_gib, pod, field in room:
         sizes = {
             index: submount.memory_gib
             for index, submount in enumerate(submounts)
-            if known(submount.memory_gib, submount.roles, submount.node_sets)
+            if known(submount.memory_gib, submount.roles, submount.node_sets, submount.logins)
             and submount.memory_gib is not None
-            and submount.is_on(role, node_set_name)
+            and submount.is_on(role, of_pods)
         }
         if sum(sizes.values()) >= pod_gib and role not in reported:
             reported.add(role)

@@ -22,8 +22,9 @@ def examples() -> list[str]:
 def test_every_example_can_stand_in_a_stack(example: str) -> None:
     stack = re.findall(r"```yaml\n(.*?)```", YOUR_CLUSTER, re.DOTALL)[0]
     cluster = yaml.safe_load(stack)["config"]["soperator:cluster"]
-    said = yaml.safe_load(example)["jail"]
-    cluster["jail"] = {"source": {"image": "debian:13"}, **said}
+    others = yaml.safe_load(example)
+    said = others.pop("jail")
+    cluster |= {**others, "jail": {"source": {"image": "debian:13"}, **said}}
 
     jail = parse_cluster(cluster, where="docs/jail.md").jail
 

@@ -55,6 +55,21 @@ def test_a_submount_of_a_node_set_is_in_no_other_pod_of_workers() -> None:
     assert [name for name, text in health.items() if '"/scratch"' in text] == ["gpu.json"]
 
 
+def test_a_submount_of_login_nodes_is_in_no_other_pod_of_sessions() -> None:
+    local = {"path": "/fast", "host_path": "/mnt/nvme", "logins": ["login-large"]}
+    login: dict[str, Any] = {"pools": {"large": {}, "small": {}}}
+    deployment = a_deployment(login=login, jail={"admin_shell": True, "submounts": [local]})
+    daemons = {
+        "login": containers_of(pod_of(deployment, "hpc-login"))["sshd"],
+        "large": containers_of(pod_of(deployment, "hpc-login-large"))["sshd"],
+        "small": containers_of(pod_of(deployment, "hpc-login-small"))["sshd"],
+        "admin": containers_of(pod_of(deployment, "hpc-admin"))["admin"],
+        "cpu": containers_of(pod_of(deployment, "hpc-cpu"))["slurmd"],
+    }
+    assert [name for name, daemon in daemons.items() if "/fast" in mounts_of(daemon)] == ["large", "cpu"]
+    assert [name for name, daemon in daemons.items() if "bind=/fast" in daemon["command"]] == ["large", "cpu"]
+
+
 def test_submounts_of_different_node_sets_may_have_the_same_path() -> None:
     nvme = {"path": "/scratch", "host_path": "/mnt/nvme", "roles": ["worker"], "node_sets": ["gpu"]}
     disk = {"path": "/scratch", "scratch_gib": 5, "roles": ["worker"], "node_sets": ["cpu"]}

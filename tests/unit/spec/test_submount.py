@@ -1,5 +1,7 @@
 """Where volumes may be inside the jail."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,6 +189,46 @@ def test_the_volumes_of_a_cluster_are_different_ones(field: str) -> None:
     assert f'storage.state.{field}: "one" is also that of jail.storage, ' in found
     assert f'accounting.database.own.storage.{field}: "one" is also that of storage.state, ' in found
     assert f'accounting.dump.storage.{field}: "one" is also that of accounting.database.own.storage, ' in found
+
+
+POOLS = {"login": {"pools": {"large": {}, "small": {"pod_resources": {"limits": {"memory": "4Gi"}}}}}}
+
+
+@pytest.mark.parametrize(
+    ("submount", "problem"),
+    [
+        (
+            {"logins": ["large"]},
+            r'logins\[0\]: got "large", which is no login node. Allowed: login, login-l',
+        ),
+        ({"logins": []}, r"logins: empty: no session would have it\. Name login nodes"),
+        ({"logins": ["login", "login"]}, r'logins\[1\]: "login" is listed twice'),
+        ({"logins": ["login"], "roles": ["worker"]}, r"logins: given for a submount of jobs alone"),
+        ({"logins": ["login"], "path": "/home", "existing_claim": "h"}, r"logins: does not fit /home"),
+        ({"logins": ["login-small"], "memory_gib": 5}, r"a pod of login\.pools\.small has 4 GiB"),
+    ],
+)
+def test_login_nodes_of_a_submount_that_could_not_have_it_are_refused(submount: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SpecError, match=problem):
+        a_spec(jail={"submounts": [{"path": "/fast", "roles": ["login", "worker"], **submount}]}, **POOLS)
+
+
+def test_a_submount_in_memory_counts_on_the_login_nodes_that_have_it_alone() -> None:
+    fast = {"path": "/fast", "memory_gib": 5, "roles": ["login"], "logins": ["login", "login-large"]}
+    a_spec(jail={"submounts": [fast]}, **POOLS)
+
+
+@pytest.mark.parametrize(
+    ("others", "meet"), [(["login"], True), (None, True), (["login-large"], False), (["login-small"], False)]
+)
+def test_submounts_of_the_same_login_nodes_have_different_paths(others: list[str] | None, meet: bool) -> None:
+    one = {**scratch("/fast"), "roles": ["login"], "logins": ["login"]}
+    other = {**scratch("/fast"), "roles": ["login"], **({} if others is None else {"logins": others})}
+    if not meet:
+        a_spec(jail={"submounts": [one, other]}, **POOLS)
+        return
+    with pytest.raises(SpecError, match=r'"/fast" is also the path of jail\.submounts\[0\]'):
+        a_spec(jail={"submounts": [one, other]}, **POOLS)
 
 
 @pytest.mark.parametrize(
