@@ -8,6 +8,8 @@ from soperator_pulumi.convert.amounts import gib, whole_gib
 from soperator_pulumi.convert.container_parts import SETTINGS_OF_IMAGES, is_of_images
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.login import object_name
+from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.absolute_path import HOMES, SHARED_MEMORY
 
 _TOLERATION = {
@@ -19,9 +21,7 @@ _TOLERATION = {
 }
 
 _RDMA_DEVICES = "/dev/infiniband"
-
-LOGIN_PODS = ""
-"""Login nodes, among names of node sets."""
+_LOGIN, _WORKER = SubmountRole.LOGIN, SubmountRole.WORKER
 
 
 def place_pods(
@@ -113,8 +113,8 @@ class MountedVolume:
     """Place of the mount path."""
     source: Section
     """A Kubernetes volume: a mapping with `persistentVolumeClaim`, `hostPath`, `emptyDir` or another kind."""
-    pods: str
-    """Name of the node set whose workers mount it, or `LOGIN_PODS`."""
+    pods: tuple[SubmountRole, str]
+    """Role of the pods, with the name of their node set or of their StatefulSet of login nodes."""
     sub_path: Section
     read_only: Section
     further: tuple[Leaf, ...] = ()
@@ -128,7 +128,7 @@ class _Submount:
     path: str
     plain: dict[str, Any]
     """Fields of the volume, as plain values."""
-    pods: set[str]
+    pods: set[tuple[SubmountRole, str]]
     item: dict[str, Any]
     """The submount in the stack."""
 
@@ -177,21 +177,27 @@ class Submounts:
         return item
 
     def choose_pods(self, node_sets: Collection[str]) -> None:
-        """Write the roles and the node sets of the submounts that not all pods have.
+        """Write the roles, node sets, and login nodes of the submounts that not all pods have.
 
         Args:
             node_sets: Names of all node sets of the stack.
         """
+        pools = self.work.stack.get("login", {}).get("pools", {})
+        logins = [object_name(None), *map(object_name, pools)]
+        every = {*((_WORKER, name) for name in node_sets), *((_LOGIN, name) for name in logins)}
         for known in self._known:
-            chosen = [name for name in node_sets if name in known.pods]
+            workers = [name for name in node_sets if (_WORKER, name) in known.pods]
+            sessions = [name for name in logins if (_LOGIN, name) in known.pods]
             if known.path == HOMES:
-                if not chosen or known.pods != {LOGIN_PODS, *node_sets}:
+                if not workers or known.pods != every:
                     known.item["path"].how = "for sessions and all node sets: homes are the same everywhere"
                 continue
-            if LOGIN_PODS not in known.pods or not chosen:
-                known.item["roles"] = [self.work.value("worker" if chosen else "login")]
-            if chosen and len(chosen) < len(node_sets):
-                known.item["node_sets"] = [self.work.value(name) for name in chosen]
+            if not workers or not sessions:
+                known.item["roles"] = [self.work.value("worker" if workers else "login")]
+            if workers and len(workers) < len(node_sets):
+                known.item["node_sets"] = [self.work.value(name) for name in workers]
+            if sessions and len(sessions) < len(logins):
+                known.item["logins"] = [self.work.value(name) for name in sessions]
 
 
 def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:

@@ -13,7 +13,6 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, put_locked_memory, put_networks
 from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import (
-    LOGIN_PODS,
     MountedVolume,
     Submounts,
     place_pods,
@@ -38,6 +37,8 @@ from soperator_pulumi.convert.slurm_text import (
     slurm_value,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.login import object_name
+from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.quantity import MIB_PER_GIB
 
 _CPUS = "CPUs of a node that Slurm schedules. The input has no limit: Slinky takes what the machine has"
@@ -101,7 +102,9 @@ def put_login(work: Conversion, role: dict[str, Any], spec: Section, pod: Sectio
     if spec.at("replicas"):
         work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
     put_login_service(work, role, spec.at("service"))
-    _put_volumes(spec.at("login"), pod, LOGIN_PODS, submounts)
+    pools = work.mapping("login").get("pools", {})
+    pool = next((name for name, pods in pools.items() if pods is role), None)
+    _put_volumes(spec.at("login"), pod, (SubmountRole.LOGIN, object_name(pool)), submounts)
 
 
 def login_pool(work: Conversion, name: str) -> dict[str, Any]:
@@ -151,7 +154,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
     unavailable = spec.at("updateStrategy", "rollingUpdate", "maxUnavailable")
     if unavailable.text() and spec.at("updateStrategy", "type").text() in {"", "RollingUpdate"}:
         work.put(work.mapping("rolling_update", of=item), "max_unavailable", unavailable.plain(), unavailable)
-    _put_volumes(spec.at("slurmd"), pod, source.name, submounts)
+    _put_volumes(spec.at("slurmd"), pod, (SubmountRole.WORKER, source.name), submounts)
     _put_jail_image(work, spec.at("slurmd", "image"))
     tell_of_proxies(work, spec.at("slurmd", "env"))
     return item
@@ -283,7 +286,7 @@ def _put_node_setting(work: Conversion, item: dict[str, Any], key: str, value: s
         )
 
 
-def _put_volumes(container: Section, pod: Section, pods: str, submounts: Submounts) -> None:
+def _put_volumes(container: Section, pod: Section, pods: tuple[SubmountRole, str], submounts: Submounts) -> None:
     volumes = {volume.at("name").text(): volume for volume in pod.at("volumes").items()}
     for mount in container.at("volumeMounts").items():
         source = volumes.get(mount.at("name").text())

@@ -7,7 +7,7 @@ from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.container_parts import put_pyxis
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.monitoring_parts import put_metrics
-from soperator_pulumi.convert.pod_parts import LOGIN_PODS, MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_allowed_sources,
@@ -33,6 +33,8 @@ from soperator_pulumi.convert.slurm_text import (
 )
 from soperator_pulumi.convert.soperator_node_sets import NO_CLAIMS, SourceNodeSet, convert_node_set
 from soperator_pulumi.convert.yaml_tree import Section
+from soperator_pulumi.spec.login import object_name
+from soperator_pulumi.spec.submount import SubmountRole
 
 _DEFAULT_PARTITIONS = {
     "main": {"Default": "YES", "PriorityTier": "10", "MaxTime": "INFINITE", "State": "UP", "OverSubscribe": "YES"},
@@ -261,7 +263,7 @@ def _put_login(
             MountedVolume(
                 path=mount.at("mountPath"),
                 source=source,
-                pods=LOGIN_PODS,
+                pods=(SubmountRole.LOGIN, object_name(None)),
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
                 further=(*mount.at("name").leaves(), *reference.leaves(), *source.at("name").leaves()),

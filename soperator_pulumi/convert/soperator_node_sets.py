@@ -15,6 +15,7 @@ from soperator_pulumi.convert.slurm_counterparts import COUNTS, put_layout, sche
 from soperator_pulumi.convert.slurm_text import lines, settings
 from soperator_pulumi.convert.user_pod_parts import metadata_rules, put_pairs
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
+from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.absolute_path import SHARED_MEMORY
 
 NO_CLAIMS = "login nodes and workers have no claims of their own: a submount is a shared claim or scratch"
@@ -119,7 +120,7 @@ def _put_volumes(volumes: Section, name: str, submounts: Submounts) -> None:
             MountedVolume(
                 path=mount.at("mountPath"),
                 source=mount.at("volumeSource"),
-                pods=name,
+                pods=(SubmountRole.WORKER, name),
                 sub_path=mount.at("subPath"),
                 read_only=mount.at("readOnly"),
                 further=tuple(mount.at("name").leaves()),
@@ -132,7 +133,7 @@ def _put_volumes(volumes: Section, name: str, submounts: Submounts) -> None:
             MountedVolume(
                 path=Section(Leaf(leaf.path, leaf.keys, SHARED_MEMORY, leaf.line)),
                 source=Section({"emptyDir": {"sizeLimit": leaf}}),
-                pods=name,
+                pods=(SubmountRole.WORKER, name),
                 sub_path=Section(None),
                 read_only=Section(None),
             )

@@ -212,6 +212,26 @@ def test_pools_have_names_that_the_stack_takes_and_none_takes_in_another_set(tmp
     assert TypeAdapter(dict[PoolName, Any]).validate_python(pools)
 
 
+def test_a_volume_of_one_set_of_login_nodes_is_that_of_its_pool(tmp_path: Path) -> None:
+    def login_set(path: str) -> str:
+        mounts = f"volumeMounts: [{{name: v, mountPath: {path}}}, {{name: d, mountPath: /data}}]"
+        claim = "{name: d, persistentVolumeClaim: {claimName: data}}"
+        volumes = f"volumes: [{{name: v, hostPath: {{path: /mnt/nvme}}}}, {claim}]"
+        service = "service: {spec: {type: ClusterIP}}"
+        return f"{{enabled: true, login: {{{mounts}}}, podSpec: {{{volumes}}}, {service}}}"
+
+    sets = f"loginsets: {{main: {login_set('/local')}, login-gpu: {login_set('/fast')}}}"
+    conversion = converted(tmp_path, f"clusterName: hpc\n{sets}\nnodesets: {{cpu: {NODE_SET}}}\n")
+
+    submounts = {item["path"]: item for item in conversion.cluster["jail"]["submounts"]}
+    assert {path: (item["roles"], item.get("logins")) for path, item in submounts.items()} == {
+        "/local": (["login"], ["login"]),
+        "/data": (["login"], None),
+        "/fast": (["login"], ["login-gpu"]),
+    }
+    parse_cluster(completed(conversion))
+
+
 def test_keys_of_slinkys_services_have_the_account_of_keys(tmp_path: Path) -> None:
     text = (
         "apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: slurm}\nspec: {clusterName: hpc}\n"
