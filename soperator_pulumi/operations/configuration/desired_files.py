@@ -169,16 +169,20 @@ def digest_of_sums(sums: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join(f"{sums[name]}  {name}" for name in sorted(sums)).encode()).hexdigest()
 
 
-_LONG_LINES, _FIRST_LINES = 40, 5
-"""Lines of a new file that are shown: all of a short one, which a person reads, or the first ones of a longer one."""
+_LONG_LINES, _LONG_BYTES = 40, 4096
+"""Largest new file that is shown as a whole, which a person reads."""
+_FIRST_LINES, _FIRST_CHARACTERS = 5, 200
+"""Lines of a larger new file that are shown, and the most characters of one."""
 
 
 def differences(config_map: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of a unified diff between two sets of files; for a long new file, its size and first lines."""
     for name in sorted(old.keys() | new.keys()):
-        if name not in old and len(added := new[name].splitlines()) > _LONG_LINES:
-            yield f"{config_map}/{name}: new, {len(added)} lines, {len(new[name].encode())} bytes, which begin with"
-            yield from (f"+{line}" for line in added[:_FIRST_LINES])
+        added, size = new.get(name, "").splitlines(), len(new.get(name, "").encode())
+        if name not in old and (len(added) > _LONG_LINES or size > _LONG_BYTES):
+            lines = "1 line" if len(added) == 1 else f"{len(added)} lines"
+            yield f"{config_map}/{name}: new, {lines}, {size} bytes, which begin with"
+            yield from (f"+{line[:_FIRST_CHARACTERS]}" for line in added[:_FIRST_LINES])
             continue
-        before, after = old.get(name, "").splitlines(), new.get(name, "").splitlines()
-        yield from unified_diff(before, after, f"{config_map}/{name}", f"{config_map}/{name}", lineterm="", n=1)
+        before = old.get(name, "").splitlines()
+        yield from unified_diff(before, added, f"{config_map}/{name}", f"{config_map}/{name}", lineterm="", n=1)

@@ -224,6 +224,18 @@ def test_of_a_long_new_file_a_preview_shows_its_size_and_its_first_lines(
     ]
 
 
+def test_of_a_new_file_of_one_long_line_a_preview_shows_its_size_and_its_beginning(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = created(world)
+    added = {**CONFIG_FILES, "files": {"slurm.conf": "KillWait=30\n", "nccl.xml": "<system>" * 12_500}}
+    assert ConfigFilesProvider().diff(ID, outputs, added).changes is True
+    assert capsys.readouterr().out.splitlines() == [
+        "slurm-config/nccl.xml: new, 1 line, 100000 bytes, which begin with",
+        f"+{'<system>' * 25}",
+    ]
+
+
 def test_a_long_file_that_changes_is_a_difference(world: SmallWorld, capsys: pytest.CaptureFixture[str]) -> None:
     script = "".join(f"line {number}\n" for number in range(500))
     files = {"slurm.conf": "KillWait=30\n", "new.sh": script}
