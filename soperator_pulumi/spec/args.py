@@ -1133,12 +1133,12 @@ class SecretsArgs(TypedDict, total=False):
     """Key with which Slurm's daemons authenticate each other. Default: generated, 128 random letters and digits."""
     munge_key_version: int
     """Number of the generated munge key. Another number generates another key, which all daemons then start to use
-    while jobs run. Default: 1."""
+    while jobs run. Not with `munge_key`. Default: 1."""
     ssh_host_key: SecretRefArgs
     """The login nodes' host key. Default: a generated ed25519 key."""
     ssh_host_key_version: int
     """Number of the generated host key. Another number generates another key, which users' ssh clients must be given.
-    Default: 1."""
+    Not with `ssh_host_key`. Default: 1."""
     jwt_key: JwtKeyRefArgs
     """Key that signs tokens of the REST API (HS256). Default: generated; `rest.key_version` is its number."""
 

@@ -21,6 +21,7 @@ from soperator_pulumi.spec import (
     partition,
     rest,
     scheduling,
+    secrets,
     storage,
     submount,
     user,
@@ -173,6 +174,8 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
+    if known(spec.secrets):
+        yield from secrets.problems(spec.secrets)
     yield from login.problems(spec.login, spec.groups)
     yield from login.name_problems(
         spec.login,

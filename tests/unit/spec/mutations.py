@@ -100,6 +100,19 @@ def _bad_option(key: str, value: object) -> Mutation:
     return Mutation("partitions", f"option {key} = {value!r}", spoil)
 
 
+def _number_of_own_keys() -> list[Mutation]:
+    """Number the generated keys of a cluster that has its own."""
+
+    def spoiling(key: str) -> Callable[[Data], str]:
+        def spoil(data: Data) -> str:
+            _part(data, "secrets").update({key: {"secret": "mine"}, f"{key}_version": 2})
+            return f"secrets.{key}_version"
+
+        return spoil
+
+    return [Mutation("secrets", f"{key} and its number", spoiling(key)) for key in ("munge_key", "ssh_host_key")]
+
+
 def _named_partitions(data: Data) -> list[str]:
     return list(data["node_sets"][0].get("partitions", ["main"]))
 
@@ -499,6 +512,7 @@ MUTATIONS: list[Mutation] = [
     *_set("storage", "storage", "keep", "yes", 1),
     *_set("secrets", "secrets", "munge_key", "c2VjcmV0", {}, problem="secrets.munge_key")[:1],
     *_set("secrets", "secrets", "munge_key", {"key": "k"}, problem="secrets.munge_key.secret"),
+    *_number_of_own_keys(),
     *_set("labels", "labels", "app.kubernetes.io/name", "x"),
     *_set("labels", "labels", "a b", "x"),
 ]
