@@ -11,6 +11,9 @@ from pydantic_core import CoreSchema, core_schema
 
 from soperator_pulumi.spec.validation.base import refused
 
+_BEFORE_IPV4 = 96
+"""Bits of an IPv6 address before the IPv4 address that it may hold (RFC 4291, 2.5.5.2)."""
+
 WANTED = 'needs addresses in CIDR notation, such as "10.0.0.0/8" or "2001:db8::/32".'
 
 
@@ -18,12 +21,16 @@ def cidr(value: object, wanted: str = WANTED) -> str:
     """Return a range of addresses in canonical form. `wanted` names the allowed values in an error.
 
     Raises:
-        PydanticCustomError: The value is not a range, or does not start with its first address.
+        PydanticCustomError: The value is not a range, does not start with its first address, or is IPv4 in the form of
+            IPv6.
     """
     if not isinstance(value, str):
         raise refused(wanted)
     try:
         network = ipaddress.ip_network(value, strict=False)
+        # Kubernetes' stricter validation (KEP-4858) refuses IPv4 in the form of IPv6.
+        if isinstance(network, ipaddress.IPv6Network) and (of_ipv4 := network.network_address.ipv4_mapped):
+            network = ipaddress.ip_network((of_ipv4, network.prefixlen - _BEFORE_IPV4))
     except ValueError:
         raise refused(wanted) from None
     if str(network) != value.lower():

@@ -363,6 +363,7 @@ MUTATIONS: list[Mutation] = [
         ["10.0.0.1/8"],
         ["everybody"],
         ["10.0.0.0/33"],
+        ["::ffff:10.0.0.0/104"],
         problem="login.allowed_sources[0]",
     ),
     *_set("login", "login", "allowed_source", ["10.0.0.0/8"]),
