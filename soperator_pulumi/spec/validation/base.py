@@ -70,7 +70,7 @@ class Matches:
         if not re.fullmatch(self.pattern, text):
             raise refused(self.wanted)
         if self.max_length is not None and len(text) > self.max_length:
-            raise refused(f"{len(text)} characters long, at most {self.max_length} are allowed. {self.wanted}")
+            raise refused(f"{len(text)} characters long, at most {self.max_length} are allowed. Shorten it.")
         return text
 
 
