@@ -165,7 +165,10 @@ NODE_SET_RULES: tuple[Rule, ...] = (
         "nodeConfig.static",
     ),
     *cannot(WHY, "*.image.**"),
-    *cannot("daemons take no environment from the spec", "slurmd.customEnv.**"),
+    *cannot(
+        "daemons take no environment from the spec; variables of jobs are node_sets[].environment",
+        "slurmd.customEnv.**",
+    ),
     *cannot(
         "the volume is mounted outside the jail, where no job sees it; jail.submounts mounts into the jail",
         "slurmd.volumes.customVolumeMounts.**",
