@@ -64,7 +64,8 @@ def account_for_others(work: Conversion, sources: Sequence[Source], known: Mappi
         if source.is_lost:
             work.cannot(source.root, source.reason)
         elif source.kind is SourceKind.OTHER_RESOURCE:
-            usual = f"a {kind} is not part of a cluster's description; keep it yourself"
+            article = "an" if kind.startswith(tuple("AEIO")) else "a"
+            usual = f"{article} {kind} is not part of a cluster's description; keep it yourself"
             work.needless(source.root, source.reason or usual)
         elif kind in known:
             work.cannot(source.root, known[kind])

@@ -87,6 +87,12 @@ class Source:
 _CHARTS = {kind.value.rpartition(" ")[2]: kind for kind in SourceKind if "chart" in kind.value}
 """Kinds of values by the names of their charts."""
 
+_OF_HELMFILE = {
+    *("bases", "commonLabels", "environments", "helmBinary", "helmDefaults", "helmfiles", "hooks", "kubeVersion"),
+    *("missingFileHandler", "repositories", "templates"),
+}
+"""Keys of a helmfile, which often has them in other documents than its releases."""
+
 _HELM_HEADERS = ("USER-SUPPLIED VALUES", "COMPUTED VALUES")
 """Headers of `helm get values`."""
 
@@ -131,12 +137,15 @@ def read_sources(files: list[Path]) -> list[Source]:
             raise ConversionError(f"{file.name}: empty. {_allowed()}")
         for tree in trees:
             documents += _documents(tree, prefix, file.name)
+    listing = any(document.root.at("releases") for document in documents)
+    settings = [document for document in documents if listing and {*document.tree} <= _OF_HELMFILE]
+    documents = [document for document in documents if document not in settings]
     roots = [document.root for document in documents if document.is_object]
     objects = {(root.at("kind").text(), root.at("metadata", "name").text()): root for root in roots}
     found = [source for document in documents for source in _sources(document, objects)]
     if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
         found = [source for document in documents for source in _sources(document, objects, with_maps=True)]
-    return found
+    return [*found, *_rest([leaf for document in settings for leaf in document.root.leaves()], "a setting of helmfile")]
 
 
 def _text(file: Path) -> str:

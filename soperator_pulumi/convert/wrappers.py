@@ -10,10 +10,14 @@ _ARGO = "argoproj.io"
 _K3S = "helm.cattle.io"
 _LISTS = (("releases",), ("helmCharts",), ("experimental", "deploy", "vcluster", "helm"))
 """Lists of releases in files of helmfile, kustomize and vcluster."""
+_FLEET = "helm"
+"""The only release in a file of Fleet."""
 _VALUES_FILE = "values.yaml"
 _FLUX_SOURCES = "valuesFrom"
 _VALUES_ELSEWHERE = (
     "valuesFile",
+    "valuesFiles",
+    "valuesFrom",
     "additionalValuesFiles",
     "valuesTemplate",
     "set",
@@ -21,7 +25,7 @@ _VALUES_ELSEWHERE = (
     "setTemplate",
     "secrets",
 )
-"""Keys of a release, of helmfile and kustomize, with values that this importer does not lay over the others."""
+"""Keys of a release, of helmfile, kustomize, and Fleet, with values that this importer does not lay over the others."""
 _LAID_OVER = "HelmChartConfig"
 """Kind of the object whose values k3s lays over those of the HelmChart of its name."""
 
@@ -114,8 +118,9 @@ def unwrapped(root: Section, path: str, name: str, objects: Objects) -> list[Wra
 
 
 def listed_releases(root: Section, name: str) -> list[tuple[Section, WrappedValues]]:
-    """Return the releases in a file that lists them, with their entries; none for another file."""
-    return [(entry, _of_list(entry, name)) for keys in _LISTS for entry in root.at(*keys).items()]
+    """Return the releases in a file that has some, with their entries; none for another file."""
+    entries = [*(entry for keys in _LISTS for entry in root.at(*keys).items()), root.at(_FLEET)]
+    return [(entry, _of_list(entry, name)) for entry in entries]
 
 
 def config_map_values(root: Section, path: str, name: str) -> WrappedValues | None:
@@ -140,8 +145,10 @@ def _of_flux(root: Section, path: str, name: str, objects: Objects) -> WrappedVa
     here = f"{path}, spec.values: "
     layers.lay_mapping(spec.at("values"), here)
     chart = spec.at("chart", "spec")
-    named = chart.at("chart").text() or spec.at("chartRef", "name").text()
-    return _whole(layers, root, here, named, chart.at("version").text())
+    repository = spec.at("chartRef", "name").text()
+    tag = objects.get(("OCIRepository", repository), Section(None)).at("spec", "ref", "tag").text()
+    named = chart.at("chart").text() or repository
+    return _whole(layers, root, here, named, chart.at("version").text() or tag)
 
 
 def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedValues:

@@ -116,6 +116,15 @@ LISTS: dict[str, tuple[Any, str, dict[str, Fate]]] = {
         "experimental.deploy.vcluster.helm[0].values: clusterName",
         {"sync.a": Fate.NOT_NEEDED},
     ),
+    "Fleet": (
+        {"defaultNamespace": "slurm", "helm": {**SLURM, "values": VALUES, "valuesFiles": ["more.yaml"]}},
+        "helm.values: clusterName",
+        {
+            "helm.valuesFiles[0]": Fate.NOT_POSSIBLE,
+            "defaultNamespace": Fate.NOT_NEEDED,
+            "helm.version": Fate.NOT_NEEDED,
+        },
+    ),
     "k3s": (
         {
             "apiVersion": "helm.cattle.io/v1",
@@ -197,6 +206,30 @@ def test_a_release_that_is_not_installed_is_not_converted(tmp_path: Path) -> Non
     ]
     with pytest.raises(ConversionError, match=r"releases\[0\]\.installed is false, so no cluster is installed"):
         converted(tmp_path, yaml.safe_dump({"releases": [off]}))
+
+
+def test_settings_of_a_helmfile_in_another_document_are_not_needed(tmp_path: Path) -> None:
+    settings = {"environments": {"prod": {"values": ["prod.yaml"]}}}
+    conversion = converted(tmp_path, yaml.safe_dump_all([settings, {"releases": [{**SLURM, "values": [VALUES]}]}]))
+
+    assert conversion.cluster["name"] == "hpc"
+    assert fates(conversion)["environments.prod.values[0]"] is Fate.NOT_NEEDED
+    with pytest.raises(ConversionError, match="found keys: environments"):
+        converted(tmp_path, yaml.safe_dump(settings))
+
+
+def test_the_release_of_a_chart_is_that_of_its_repository_in_the_input(tmp_path: Path) -> None:
+    repository = {
+        "apiVersion": "source.toolkit.fluxcd.io/v1",
+        "kind": "OCIRepository",
+        "metadata": {"name": "slurm"},
+        "spec": {"ref": {"tag": "1.0.2"}},
+    }
+    release = yaml.safe_load(RELEASE)
+    release["spec"]["chartRef"] = {"kind": "OCIRepository", "name": "slurm"}
+    del release["spec"]["chart"]
+    report = converted(tmp_path, yaml.safe_dump_all([repository, release])).report()
+    assert "Read as values of the chart slurm 1.0: its version is 1.0.2" in " ".join(report.split())
 
 
 def test_a_list_of_releases_without_a_cluster_is_refused(tmp_path: Path) -> None:
