@@ -234,9 +234,9 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
     if not isinstance(values.tree, Mapping):
         if chart is None:
             return []
+        where = values.path.partition(",")[0].removesuffix(": ")
         raise ConversionError(
-            f"{name}: {values.path.partition(',')[0]} has no values of the chart {values.chart}. Give the values: "
-            f"{_HELM_GET}."
+            f"{name}: {where} has no values of the chart {values.chart}. Give the values: {_HELM_GET}."
         )
     kind = _kind_by_keys(Section(values.tree)) or chart
     if kind is None:

@@ -226,7 +226,7 @@ def _open_together(
             labels += [of_pod for of_pod in there if selects(selector, of_pod)]
         if any(is_open(known, one) for one in labels):
             yield Finding(policy, opened.path, opened.text)
-        elif any(is_open(near, one) for one in labels or [UNKNOWN]):
+        elif is_unknown(selector) and is_open(near, UNKNOWN):
             yield not_known(policy, _PODS)
 
 

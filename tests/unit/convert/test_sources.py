@@ -273,6 +273,7 @@ def test_later_files_of_values_overrule_earlier_ones(tmp_path: Path) -> None:
         ('clusterName: hpc\nnodesets: {a: {replicas: "{{ n }}"}}\n', "line 2: nodesets.a.replicas is a placeholder"),
         ("clusterName: ${name}\npartitions: {}\n", "line 1: clusterName is a placeholder"),
         (RELEASE.partition("  values:")[0], "HelmRelease/slurm has no values of the chart slurm"),
+        ("helm: {chart: x/slurm, version: 1.2.1}", "input.yaml: helm has no values of the chart slurm"),
         ("compute: {nodesets: [{name: a}]}\nslurm: {auth: {}}\n", "values of Slinky 0.x (compute)"),
         ("loginsets: [{name: a}]\ncontroller: {}\n", "values of Slinky 0.x (loginsets as a list)"),
         (RELEASE.replace("1.2.1", "0.3.0"), "values of Slinky 0.x (version 0.3.0)"),
