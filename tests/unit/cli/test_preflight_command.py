@@ -307,6 +307,16 @@ def test_a_refusal_is_the_exit_status_unless_it_is_accepted(
     assert severities == {"warned" if accepted else "refused"}
 
 
+def test_a_platform_alone_has_a_report_under_its_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"soperator:platform": {"cert_manager": {}, "storage_class": "shared"}}
+    plans = plans_of_file(a_file(tmp_path, {"config": config}, "Pulumi.prod.yaml"))
+    assert preflight.check([(plan, SmallWorld()) for plan, _ in plans], Options(), lambda _line: None) == 0
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "soperator:platform: 0 refused, 0 warned, 1 passed."
+    assert re.fullmatch(r"  passed  rights: platform: all \d+ rights are there\.", second)
+
+
 def test_nothing_is_created_by_a_read_only_run(tmp_path: Path) -> None:
     world = SmallWorld()
     world.objects["/api/v1/nodes/n1"] = _machine()
