@@ -52,7 +52,10 @@ _DEFAULT = re.compile(r"""\$\{(?P<name>[A-Za-z_]\w*):?[-=](?P<quote>["']?)(?P<va
 _ASSIGNMENT = re.compile(rf"""(?:^|(?<=[\s;&|"'(=]))(?P<name>-{{0,2}}[A-Za-z_][\w-]*)=(?={_WORD})""")
 """An option with its value, or a variable of a shell; both in `--environment=TOKEN=abc`."""
 
-_SETTINGS = (_SETTING, _VARIABLE, _VALUE_FIRST, _DEFAULT, _ASSIGNMENT)
+_SET_BY_HELM = re.compile(rf"""--set(?:-string|-literal)?[\s=]["']?(?P<name>[A-Za-z_][\w.-]*)=(?={_WORD})""")
+"""The first value of a chart in a command: `--set auth.password=abc`. Further ones follow commas, as settings do."""
+
+_SETTINGS = (_SETTING, _VARIABLE, _VALUE_FIRST, _DEFAULT, _ASSIGNMENT, _SET_BY_HELM)
 
 _OPTION_IN_SCRIPT = re.compile(
     r"""(?:^|(?<=[\s"'\[]))(?P<name>--(?!(?:no|ask|prompt)-)[A-Za-z][\w-]*)"""

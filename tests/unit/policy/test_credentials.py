@@ -227,9 +227,11 @@ def test_a_key_of_a_service_is_a_credential_in_every_variable(name: str) -> None
         "env:\n  - value: hunter2\n    name: DB_PASSWORD\n",
         'echo "$(app --token hunter2)"',
         "echo `app --password hunter2`",
+        "helm upgrade a b --set auth.password=hunter2",
+        "helm upgrade a b --set-string='replicas=2,auth.password=hunter2,b=c'",
     ],
 )
-def test_a_credential_is_found_before_its_name_and_in_a_command_of_a_message(text: str) -> None:
+def test_a_credential_is_found_before_its_name_in_a_command_of_a_message_and_in_a_value_of_helm(text: str) -> None:
     assert paths(SECRETS_IN_SECRETS, config_map(a=text)) == ["data.a"]
 
 
@@ -241,6 +243,8 @@ def test_a_credential_is_found_before_its_name_and_in_a_command_of_a_message(tex
         "- name: MODE\n  value: train\n- name: DB_PASSWORD\n  valueFrom: {}\n",
         '{"value": "$(PASSWORD)", "name": "DB_PASSWORD"}',
         "(app --token /run/token)",
+        "helm upgrade a b --set auth.password=$PASSWORD --set auth.passwordSecret=db",
+        "self.password=given",
     ],
 )
 def test_an_explanation_and_a_neighbor_s_value_are_no_credentials(text: str) -> None:
