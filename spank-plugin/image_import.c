@@ -178,6 +178,7 @@ int image_program_become(const struct image_import *import, char *const program[
                          struct failure *failure)
 {
     char *variables[MAX_VARIABLES + 3], home[600];
+    const pid_t parent = getppid();
     int jail;
 
     prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0);
@@ -189,6 +190,8 @@ int image_program_become(const struct image_import *import, char *const program[
         close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         return fail_job(failure, "prepare the start of", program[0]);
     prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0); /* becoming the user has undone it */
+    if (death_signal != 0 && getppid() != parent)
+        raise(death_signal); /* it has ended meanwhile */
     execve(program[0], program, variables);
     return fail_job(failure, "start", program[0]);
 }
@@ -202,6 +205,9 @@ static void run_importer(const struct image_import *import, int output)
     char *const program[] = {(char *)IMPORTER, import->job_id, import->image, import->name, import->name_flag, NULL};
     struct failure failure = {FAILURE_NONE, ""};
 
+    /* Warnings for the program of the task, such as those of `sbatch --signal`, end no import. */
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     image_program_become(import, program, locks[1], output, SIGKILL, &failure);
     shared->failure = failure;
     _exit(1);

@@ -31,6 +31,7 @@
 #include "slurmstepd_memory.h"
 #include "srun_input.h"
 #include "start_deadline.h"
+#include "start_signals.h"
 #include "step_peers.h"
 #include "tree.h"
 #include "user_cleanup.h"
@@ -222,6 +223,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 
     (void)count;
     (void)arguments;
+    start_signals_accept();
     if (startup_failure.scope != FAILURE_NONE)
         return refuse(&startup_failure);
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS) {

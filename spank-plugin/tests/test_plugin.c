@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -449,6 +450,94 @@ TEST(a_container_whose_task_does_not_start_is_not_saved)
     CHECK(step_in_a_container(starts_no_program) == 12);
     CHECK_SAYS(reported->error, "chdir to /missing");
     CHECK_SAYS(reported->said, "container: told b''");
+}
+
+static void do_nothing(int signal)
+{
+    (void)signal;
+}
+
+/* As slurmstepd does, for itself alone, and without SA_RESTART. */
+static void handle(int signal)
+{
+    const struct sigaction action = {.sa_handler = do_nothing};
+
+    CHECK(sigaction(signal, &action, NULL) == 0);
+}
+
+static void read_line(const char *path, char line[64])
+{
+    FILE *file = fopen(path, "re");
+
+    line[0] = '\0';
+    if (file && !fgets(line, 64, file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* As proctrack/linuxproc, which passes over processes of slurmstepd's name, send a signal to a process of a step. */
+static void send_signal(pid_t process, int signal)
+{
+    char path[64], name[64], own[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int)process);
+    read_line(path, name);
+    read_line("/proc/self/comm", own);
+    if (strcmp(name, own) != 0)
+        kill(process, signal);
+}
+
+/* Start a step whose task, and its importer, get a signal while the image comes. Returns how the task ended, after all. */
+static int step_with_signal(int signal, int (*function)(void))
+{
+    char line[64] = "";
+    int task, importer;
+    pid_t sender;
+
+    make_container();
+    CHECK(unsetenv("PYXIS_CONTAINER_SAVE") == 0);
+    world_write(IMPORTER, "#!/bin/sh\nmkdir -p /home/user/image/rootfs\n"
+                          "touch /home/user/image/workdir /home/user/image/environment\n"
+                          "echo $PPID $$ > /home/user/new\nmv /home/user/new /home/user/processes\n"
+                          "for try in $(seq 500); do test -e /home/user/sent && break; sleep 0.02; done\n"
+                          "echo image=/home/user/image\n");
+    if (signal != SIGKILL)
+        handle(signal);
+    CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0); /* of an importer whose task has ended */
+    CHECK((sender = fork()) >= 0);
+    if (sender == 0) {
+        for (int i = 0; i < 2000 && line[0] == '\0'; i++) {
+            usleep(5000);
+            read_line("/home/user/processes", line);
+        }
+        CHECK(sscanf(line, "%d %d", &task, &importer) == 2);
+        send_signal(task, signal);
+        send_signal(importer, signal);
+        world_write("/home/user/sent", "");
+        _exit(0);
+    }
+    return step_in_a_container(function);
+}
+
+TEST(a_task_whose_image_comes_ends_by_the_signals_that_end_programs)
+{
+    CHECK(step_with_signal(SIGTERM, starts_no_program) == 128 + SIGTERM);
+}
+
+TEST(a_task_whose_image_comes_ends_by_ctrl_c)
+{
+    CHECK(step_with_signal(SIGINT, starts_no_program) == 128 + SIGINT);
+}
+
+TEST(a_task_whose_image_comes_is_killed)
+{
+    CHECK(step_with_signal(SIGKILL, starts_no_program) == 128 + SIGKILL);
+}
+
+TEST(a_warning_for_the_program_of_a_task_ends_no_import)
+{
+    CHECK(step_with_signal(SIGUSR1, is_in_the_container) == 7);
 }
 
 TEST(an_option_that_is_not_supported_ends_the_step_with_its_name)
