@@ -96,8 +96,7 @@ class LocalCopiesSpec(Model):
     """Limit in GiB of a user's copies on a node. If it is exceeded, the copy that was least recently started is removed
     first; copies in use stay. An image that does not fit starts from the shared volume. Default: none."""
     unused_days: Annotated[int, whole(1, 3650)] | None = None
-    """Days after its last start when an unused copy is removed, at its user's next start on the node. Default:
-    never."""
+    """Days after its last start when an unused copy is removed. Default: never."""
     free_percent: Annotated[float, number(0, 99, what="a percentage")] = 20
     """Percentage of the disk that copies leave free. Default: 20, because the kubelet ends pods when 15 % are left on
     a disk that it uses."""

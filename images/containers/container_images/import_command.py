@@ -13,10 +13,11 @@ from pathlib import Path
 
 from container_images import registry_passwords
 from container_images.bringing import ImageBringer
+from container_images.copies_on_disk import DISK
 from container_images.image_reference import SQUASHFS, ImageError, ImageReference, parse
 from container_images.image_store import STORE, ImageStore
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
-from container_images.local_copies import DISK, LocalCopies
+from container_images.local_copies import LocalCopies
 from container_images.named_containers import NamedContainers
 from container_images.published_images import PUBLISHED, PublishedImages
 from container_images.registry_settings import check_allowed, in_mirrors, skopeo_home

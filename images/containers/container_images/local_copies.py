@@ -11,14 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from container_images.copies_on_disk import DISK
 from container_images.image_copying import copy_image
 from container_images.image_reference import ImageError
 from container_images.image_store import ImageStore, digest_of_folder
 from container_images.program_running import run_program
 from container_images.store_cleaning import StoreLimits, gib, held_bytes, recorded_size
-
-DISK = Path("/var/lib/soperator/local-images")
-"""Mount of the node's disk in a worker and in the jail (`soperator_pulumi/render/layout.py`)."""
 
 
 @dataclass(frozen=True)

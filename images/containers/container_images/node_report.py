@@ -1,13 +1,12 @@
 """The node's report of its containers, for the metrics exporter and `soperator containers list`.
 
 `report-containers` runs as root next to slurmd, as long as that runs. It adds up the starts that the plugin has counted
-(`spank-plugin/image_count.h`), measures the copies on the node's disk, and removes those of users who are gone. Jobs
-can't change a report: they have its folder read-only.
+(`spank-plugin/image_count.h`), measures the copies on the node's disk, and removes those of users who are gone or start
+nothing more. Jobs can't change a report: they have its folder read-only.
 """
 
 import json
 import os
-import platform
 import pwd
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from container_images.local_copies import DISK
+from container_images.copies_on_disk import DISK, remove_unused
 from container_images.store_sizes import names_in, sizes_below
 
 COUNTS = Path("/run/slurm/container-starts")
@@ -52,6 +51,7 @@ class NodeReport:
         say: Tells the admin of a failure, and of removed copies.
         is_known: Returns True if there is a user of this number.
         has_processes: Returns True if a process of this user's number runs on the node.
+        unused_seconds: Returns the age of the last start at which a copy goes; None: it stays.
 
     """
 
@@ -65,10 +65,12 @@ class NodeReport:
         say: Callable[[str], None],
         is_known: Callable[[int], bool],
         has_processes: Callable[[int], bool],
+        unused_seconds: Callable[[], float | None],
     ) -> None:
         self._file = reports / f"{node}.json"
         self._counts, self._disk, self._say = counts, disk, say
         self._is_known, self._has_processes = is_known, has_processes
+        self._unused_seconds = unused_seconds
         self._starts = Counter[str]()
         self._brought_bytes, self._brought_milliseconds = 0, 0
         self._copies: dict[str, int] | None = None
@@ -123,10 +125,12 @@ class NodeReport:
     def _look_at_copies(self, now: float) -> None:
         if not self._disk.is_dir():
             return
-        sizes = []
+        sizes, unused_seconds = [], self._unused_seconds()
         for user in self._users():
             if self._is_gone(user, now):
                 self._remove(user, now)
+            elif removed := remove_unused(self._disk, user, time.time(), unused_seconds):
+                self._say(f"removed {removed} copies of container images of the user {user}: not started for too long")
             sizes += sizes_below(self._disk, Path(str(user), "images"))
         # Files with sizes are their users', who may have written anything there.
         disk = os.statvfs(self._disk)
@@ -196,13 +200,26 @@ def has_processes(user: int) -> bool:
     return subprocess.run(["pgrep", "-U", str(user)], stdout=subprocess.DEVNULL, check=False).returncode != 1
 
 
+def unused_seconds() -> float | None:
+    """Return the limit of the cluster's settings; None without one, or if the settings are of another version."""
+    from container_images.image_reference import ImageError  # noqa: PLC0415 - only nodes with a disk load these
+    from container_images.import_settings import SETTINGS, read_settings  # noqa: PLC0415
+
+    try:
+        local = read_settings(SETTINGS).local
+    except ImageError:
+        return None
+    return local.store.unused_seconds if local else None
+
+
 def main() -> None:
     """Report for ever."""
     report = NodeReport(
-        platform.node(),
+        os.uname().nodename,
         say=lambda text: print(text, file=sys.stderr, flush=True),
         is_known=is_known,
         has_processes=has_processes,
+        unused_seconds=unused_seconds,
     )
     while True:
         report.round(time.monotonic())

@@ -25,7 +25,7 @@ def names_in(folder: Path | int) -> list[str]:
 def sizes_below(home: Path, place: Path) -> list[int | None]:
     """Return the sizes of the images in a folder of a home; None for one that has no size."""
     try:
-        with _opened(home, place) as folder:
+        with opened(home, place) as folder:
             names = names_in(folder)
     except OSError:
         return []
@@ -33,8 +33,8 @@ def sizes_below(home: Path, place: Path) -> list[int | None]:
 
 
 @contextmanager
-def _opened(start: Path, place: Path) -> Iterator[int]:
-    """Open a folder below the start. A link in its path is an error: root would follow it anywhere."""
+def opened(start: Path, place: Path) -> Iterator[int]:
+    """Yield a descriptor of a folder below the start. A link in its path is an error: root would follow it anywhere."""
     flags = os.O_RDONLY | os.O_DIRECTORY
     folder = os.open(start, flags)
     try:
@@ -50,7 +50,7 @@ def _opened(start: Path, place: Path) -> Iterator[int]:
 def size_of_image(start: Path, place: Path) -> int | None:
     """Return the bytes of an image in a folder below the start, as its file says, or None."""
     try:
-        with _opened(start, place) as folder:
+        with opened(start, place) as folder:
             descriptor = os.open("size", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         try:  # os.fdopen would leave the descriptor of a folder open
             return max(int(os.read(descriptor, _SIZE_BYTES)), 0)

@@ -35,6 +35,7 @@ class Node:
             say=self.said.append,
             is_known=lambda _: self.is_known,
             has_processes=self._has_processes,
+            unused_seconds=lambda: HOUR,
         )
 
     def _has_processes(self, user: int) -> bool:
@@ -177,6 +178,19 @@ def test_users_of_the_node_and_of_the_jail_are_known_and_all_if_the_jail_cannot_
         (tmp_path / "passwd").write_text(jail)
 
     assert is_known(user, tmp_path / "passwd") == known
+
+
+def test_copies_of_a_user_who_starts_nothing_more_are_removed_after_their_time(node: Node) -> None:
+    node.copy("a", 100)
+    node.copy("b", 20)
+    for name in ("uses", "trash"):
+        (node.copies.parent / name).mkdir()
+    for name in ("a", "b"):
+        (node.copies.parent / "uses" / name).touch()
+    os.utime(node.copies / "a", (0, 0))
+
+    assert node.reported()["copies"] == {"images": 1, "bytes": 20}
+    assert node.said == [f"removed 1 copies of container images of the user {OWN}: not started for too long"]
 
 
 def test_a_user_who_comes_back_keeps_the_copies(node: Node) -> None:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from container_images.copies_on_disk import DISK
 from container_images.import_settings import SETTINGS, ImportSettings, read_settings
-from container_images.local_copies import DISK, LocalLimits
+from container_images.local_copies import LocalLimits
 from container_images.node_report import REPORTS
 from container_images.registry_settings import Registry
 from container_images.store_cleaning import StoreLimits
