@@ -14,6 +14,14 @@ _PYXIS = "Pyxis is in use: jobs run in images with its options"
 _PLACES = ("/etc/enroot", "/etc/containers")
 """Directories of settings of enroot, and of skopeo and podman."""
 
+_ARGUMENTS = {
+    "execute_entrypoint=1": "jobs run an entry point with --container-entrypoint, or PYXIS_CONTAINER_ENTRYPOINT=1",
+    "container_scope=job": "named containers stay until their user removes them",
+    "sbatch_support=0": "options of sbatch and salloc are those of all steps",
+    "use_squashfuse=1": "images are unpacked, not mounted as squashfs files",
+}
+"""Arguments of Pyxis that change what jobs see."""
+
 _PROXIES = {"http_proxy", "https_proxy", "no_proxy", "all_proxy"}
 
 
@@ -24,11 +32,18 @@ def put_plug_stack(work: Conversion, text: Section) -> None:
         work.needless(text, "it loads no plugin")
         return
     names = [line[min(1, len(line) - 1)] for line in lines]
-    for name, part in zip(names, work.split(text.leaves()[0], names), strict=True):
+    plugins = [(name, line[2:] if "pyxis" in name else []) for name, line in zip(names, lines, strict=True)]
+    parts = iter(work.split(text.leaves()[0], [word for name, arguments in plugins for word in (name, *arguments)]))
+    for name, arguments in plugins:
         if "pyxis" in name:
-            put_pyxis(work, [part])
+            put_pyxis(work, [next(parts)])
         else:
-            work.cannot([part], PLUGINS)
+            work.cannot([next(parts)], PLUGINS)
+        for argument, part in zip(arguments, parts, strict=False):
+            if reason := _ARGUMENTS.get(argument):
+                work.cannot([part], reason)
+            else:
+                work.needless([part], "an argument of Pyxis alone")
 
 
 def put_pyxis(work: Conversion, origin: Section | Iterable[Leaf]) -> None:

@@ -37,6 +37,24 @@ def test_without_pyxis_no_job_runs_in_an_image(tmp_path: Path, text: str) -> Non
     assert "containers" not in conversion.cluster
 
 
+@pytest.mark.parametrize(
+    ("argument", "fate"),
+    [
+        ("execute_entrypoint=1", Fate.NOT_POSSIBLE),
+        ("execute_entrypoint=0", Fate.NOT_NEEDED),
+        ("container_scope=job", Fate.NOT_POSSIBLE),
+        ("runtime_path=/run/pyxis", Fate.NOT_NEEDED),
+    ],
+)
+def test_arguments_of_pyxis_have_an_account_of_their_own(tmp_path: Path, argument: str, fate: Fate) -> None:
+    text = f"required /usr/lib/spank_pyxis.so {argument}"
+    conversion = converted(tmp_path, f"clusterName: hpc\nconfigFiles: {{plugstack.conf: '{text}'}}\n{NODE_SETS}\n")
+
+    assert conversion.cluster["containers"] == {}
+    ((found, _),) = accounts(conversion, f"({argument})")
+    assert found is fate
+
+
 def test_files_of_a_controller_are_those_of_its_config_maps(tmp_path: Path) -> None:
     conversion = converted(
         tmp_path,
