@@ -310,6 +310,55 @@ def test_a_hostile_image_stays_in_its_folder_and_has_no_devices(
     assert (root / "closed").stat().st_mode & 0o700 == 0o700
 
 
+HOSTILE_LAYERS: dict[str, list[list[tarfile.TarInfo | tuple[str, bytes]]]] = {
+    "a hard link to a file outside": [[special("mine", tarfile.LNKTYPE, "OUTSIDE/secret")]],
+    "a hard link by ..": [[special("mine", tarfile.LNKTYPE, "../../../../../outside/secret")]],
+    "a hard link through a link": [
+        [special("link", tarfile.SYMTYPE, "OUTSIDE"), special("mine", tarfile.LNKTYPE, "link/secret")]
+    ],
+    "a link that is written through": [
+        [special("mine", tarfile.SYMTYPE, "OUTSIDE/secret")],
+        [("mine", b"changed")],
+    ],
+    "a whiteout through a link": [[special("link", tarfile.SYMTYPE, "OUTSIDE")], [("link/.wh.secret", b"")]],
+    "a whiteout of ..": [[("etc/.wh...", b"")], [("../.wh.outside", b"")]],
+    "an opaque folder through a link": [[special("link", tarfile.SYMTYPE, "OUTSIDE")], [("link/.wh..wh..opq", b"")]],
+}
+
+
+@pytest.mark.parametrize("layers", HOSTILE_LAYERS.values(), ids=HOSTILE_LAYERS)
+def test_no_layer_reaches_or_changes_a_file_outside_of_the_image(
+    tmp_path: Path, programs: dict[str, str], layers: list[list[tarfile.TarInfo | tuple[str, bytes]]]
+) -> None:
+    secret = tmp_path / "outside/secret"
+    secret.parent.mkdir()
+    secret.write_text("of another")
+    for member in (member for members in layers for member in members):
+        if isinstance(member, tarfile.TarInfo):
+            member.linkname = member.linkname.replace("OUTSIDE", str(secret.parent))
+    layout = make_layout(tmp_path / "layout", [layer(members) for members in layers])
+
+    main(["7", str(layout)], {**programs, "HOME": str(tmp_path / "home")})
+    assert secret.read_text() == "of another"
+    assert secret.stat().st_nlink == 1
+
+
+def test_a_file_with_capabilities_is_brought_without_them(tmp_path: Path, programs: dict[str, str]) -> None:
+    member = special("ping", tarfile.REGTYPE)
+    member.pax_headers = {"SCHILY.xattr.security.capability": "\1\0\0\2\0\x20" + "\0" * 14}
+    layout = make_layout(tmp_path / "layout", [layer([member])])
+
+    program = "import sys; from container_images.import_command import main; sys.exit(main(sys.argv[1:]))"
+    subprocess.run(
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", program, "7", layout],
+        env={**programs, "HOME": str(tmp_path / "home"), "PYTHONPATH": str(FOLDER)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    (ping,) = (tmp_path / "home" / STORE).glob("images/*/rootfs/ping")
+    assert os.listxattr(ping) == []
+
+
 def test_a_broken_layer_is_reported_and_leaves_no_image(
     tmp_path: Path, programs: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
