@@ -25,14 +25,14 @@ const struct container_word CONTAINER_WORDS[] = {
     {"container-readonly", "PYXIS_CONTAINER_READONLY", NULL, "make the container's files read-only", CONTAINER_READONLY},
     {"container-env", "PYXIS_CONTAINER_ENV", "NAME[,NAME...]", "variables of the job that win over the image's",
      CONTAINER_ENV},
-    {"no-container-remap-root", NULL, NULL, "stay the user in the container, as always", CONTAINER_HARMLESS},
+    {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL,
+     "be root in the container, without rights outside, if the cluster allows user namespaces", CONTAINER_REMAP_ROOT},
+    {"no-container-remap-root", NULL, NULL, "stay the user in the container (default)", CONTAINER_NO_REMAP_ROOT},
     {"container-entrypoint", "PYXIS_CONTAINER_ENTRYPOINT", NULL,
      "run the image's entry point before the task, which gets the variables that it sets", CONTAINER_ENTRYPOINT},
     {"no-container-entrypoint", NULL, NULL, "do not run the image's entry point (default)", CONTAINER_NO_ENTRYPOINT},
     {"container-entrypoint-log", "PYXIS_CONTAINER_ENTRYPOINT_LOG", NULL, "show what the entry point prints",
      CONTAINER_ENTRYPOINT_LOG},
-    {"container-remap-root", "PYXIS_CONTAINER_REMAP_ROOT", NULL,
-     "not supported: a task is its user in the container, and not root", CONTAINER_REFUSED},
     {"container-unshare", "PYXIS_CONTAINER_UNSHARE", "NS[,NS...]",
      "not supported: a container has the namespaces of tasks in the jail", CONTAINER_REFUSED},
     {NULL, NULL, NULL, NULL, CONTAINER_REFUSED},
@@ -171,7 +171,10 @@ int container_take(struct container *container, const struct container_word *wor
     case CONTAINER_ENTRYPOINT_LOG:
         container->entrypoint_log = true;
         return 0;
-    case CONTAINER_HARMLESS:
+    case CONTAINER_REMAP_ROOT:
+    case CONTAINER_NO_REMAP_ROOT:
+        container->has_remap = true;
+        container->remap_root = word->option == CONTAINER_REMAP_ROOT;
         return 0;
     case CONTAINER_REFUSED:
         break;
@@ -218,6 +221,9 @@ static bool is_decided(const struct container *container, enum container_option 
         return container->has_entrypoint;
     case CONTAINER_ENTRYPOINT_LOG:
         return container->entrypoint_log;
+    case CONTAINER_REMAP_ROOT:
+    case CONTAINER_NO_REMAP_ROOT:
+        return container->has_remap;
     default:
         return false;
     }
@@ -236,8 +242,8 @@ static int take_switch(struct container *container, const struct container_word 
         container->entrypoint = wanted;
     else if (word->option == CONTAINER_ENTRYPOINT_LOG)
         container->entrypoint_log = wanted;
-    else if (word->option == CONTAINER_REFUSED)
-        return wanted ? container_take(container, word, NULL, failure) : 0;
+    else if (word->option == CONTAINER_REMAP_ROOT)
+        container->remap_root = wanted;
     else
         container->read_only = wanted == (word->option == CONTAINER_READONLY);
     return 0;
@@ -257,7 +263,7 @@ int container_complete(struct container *container, const char *(*get)(void *job
     }
     if (!container_is_wanted(container) &&
         (container->has_mounts || container->workdir[0] || container->names[0] || container->has_home ||
-         container->has_writable || container->entrypoint || container->save[0]))
+         container->has_writable || container->entrypoint || container->remap_root || container->save[0]))
         return REFUSED("options of a container need --container-image or --container-name");
     return 0;
 }

@@ -12,6 +12,7 @@
  *   --container-env=NAME[,...]                      variables of the job that win over the image's
  *   --[no-]container-entrypoint                     default: not
  *   --container-entrypoint-log                      show what the entry point prints
+ *   --[no-]container-remap-root                     be root, in a user namespace; default: not
  *
  * Options of Pyxis that are not supported are refused in words.
  */
@@ -42,7 +43,8 @@ enum container_option {
     CONTAINER_ENTRYPOINT,
     CONTAINER_NO_ENTRYPOINT,
     CONTAINER_ENTRYPOINT_LOG,
-    CONTAINER_HARMLESS, /* what changes nothing here */
+    CONTAINER_REMAP_ROOT,
+    CONTAINER_NO_REMAP_ROOT,
     CONTAINER_REFUSED,
 };
 
@@ -74,8 +76,8 @@ struct container {
     char written[CONTAINER_LIST_SIZE]; /* of --container-mounts, cut into `mounts` */
     struct container_mount mounts[CONTAINER_MAX_MOUNTS];
     size_t mount_count;
-    bool has_mounts, has_home, has_writable, has_entrypoint; /* what an option has decided: a variable no longer does */
-    bool mount_home, read_only, entrypoint, entrypoint_log;
+    bool has_mounts, has_home, has_writable, has_entrypoint, has_remap; /* by an option: a variable no longer decides */
+    bool mount_home, read_only, entrypoint, entrypoint_log, remap_root;
 };
 
 /* Take an option with its argument; the same one twice, as Slurm may give it, is one. Returns 0, or -1. */

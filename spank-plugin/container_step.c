@@ -14,6 +14,7 @@
 #include "container_view.h"
 #include "image_save.h"
 #include "image_settings.h"
+#include "remap_root.h"
 
 static struct container container;
 static struct failure refused; /* the first option that cannot be */
@@ -132,6 +133,10 @@ int container_step_prepare(spank_t spank, const struct jail_config *config, stru
         return fail_with(failure, FAILURE_JOB,
                          "--container-image and --container-name: this cluster has no containers. Whoever runs it gives "
                         "it the key `containers`");
+    if (container.remap_root && !config->user_namespaces)
+        return fail_with(failure, FAILURE_JOB,
+                         "--container-remap-root: jobs of this cluster may make no user namespaces "
+                         "(jail.isolation.user_namespaces), so a task is its user in the container, and not root. Leave it out");
     if (image_import_prepare() < 0 || (container.save[0] != '\0' && image_save_prepare() < 0))
         return fail_job(failure, "share with tasks", "memory for the import of images");
     return find_person(spank, failure);
@@ -220,6 +225,11 @@ int container_step_enter(const struct jail_config *config, const char *directory
     return result < 0 ? -1 : container_view_enter(&view, failure);
 }
 
+int container_step_confined(struct failure *failure)
+{
+    return container.remap_root ? remap_root_prepare(&person, failure) : 0;
+}
+
 int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
                           struct failure *failure)
 {
@@ -240,6 +250,8 @@ static int run_entrypoint(spank_t spank, int (*set)(void *job, const char *name,
 
 int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure)
 {
+    if (container.remap_root && remap_root_enter(failure) < 0)
+        return -1;
     if (container.entrypoint && run_entrypoint(spank, set, failure) < 0)
         return -1;
     if (saved)

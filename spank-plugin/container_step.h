@@ -40,13 +40,16 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
 /* In a task that has entered the jail: go on into the container. */
 int container_step_enter(const struct jail_config *config, const char *directory, struct failure *failure);
 
+/* In a task that is there, and confined: start what needs root's rights before the task becomes the user. */
+int container_step_confined(struct failure *failure);
+
 /* In a task, as the user: set the image's variables, and find the working directory. */
 int container_step_settle(int (*set)(void *job, const char *name, const char *value), void *job, char directory[PATH_MAX],
                           struct failure *failure);
 
 /*
- * In a task, as the user, in its working directory, when nothing else is left to do: run the image's entry point, if the
- * job wants it. From now on the container is worth saving.
+ * In a task, as the user, in its working directory, when nothing else is left to do: become root in a namespace, and
+ * run the image's entry point, if the job wants that. From now on the container is worth saving.
  */
 int container_step_begin(spank_t spank, int (*set)(void *job, const char *name, const char *value), struct failure *failure);
 

@@ -204,7 +204,9 @@ static int enter_jail(spank_t spank, uint32_t job_id, struct failure *failure)
     close(root);
     if (result < 0 || (container_step_wanted() && container_step_enter(&config, working_directory, failure) < 0))
         return -1;
-    return confine(~UINT64_C(0), config.user_namespaces, failure);
+    if (confine(~UINT64_C(0), config.user_namespaces, failure) < 0)
+        return -1;
+    return container_step_wanted() ? container_step_confined(failure) : 0;
 }
 
 /* Have the kernel kill this task before slurmstepd, if the job has no memory left. */

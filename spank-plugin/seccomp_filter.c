@@ -37,6 +37,15 @@ static const unsigned int NAMESPACES[] = {
     SYS_mount_setattr, SYS_move_mount, SYS_open_tree, SYS_open_tree_attr, SYS_pivot_root, SYS_umount2,
 };
 
+/* What changes owners and users. */
+static const unsigned int OWNERS[] = {
+#ifdef SYS_chown
+    SYS_chown,     SYS_lchown,
+#endif
+    SYS_fchown,    SYS_fchownat, SYS_setfsgid,  SYS_setfsuid,  SYS_setgid, SYS_setgroups,
+    SYS_setregid,  SYS_setresgid, SYS_setresuid, SYS_setreuid, SYS_setuid,
+};
+
 #define NEW_NAMESPACES                                                                                                  \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
@@ -62,11 +71,12 @@ static void add(struct program *program, struct sock_filter instruction)
     program->length++;
 }
 
-static void refuse_all(struct program *program, const unsigned int calls[], size_t count)
+/* Answer calls with an error in place of doing what they ask for; 0: pretend that it is done. */
+static void answer_all(struct program *program, const unsigned int calls[], size_t count, unsigned int error)
 {
     for (size_t i = 0; i < count; i++) {
         add(program, IF(calls[i]));
-        add(program, REFUSE(EPERM));
+        add(program, REFUSE(error));
     }
 }
 
@@ -81,23 +91,39 @@ static void refuse_new_namespaces(struct program *program, unsigned int call, un
     add(program, ALLOW);
 }
 
+/* Another system call table (32-bit programs; x32) would need lists of its own: refused as a whole. */
+static void begin(struct program *program)
+{
+    add(program, LOAD(arch));
+    add(program, UNLESS(ARCHITECTURE));
+    add(program, REFUSE(ENOSYS));
+    add(program, LOAD(nr));
+#ifdef __x86_64__
+    add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
+    add(program, REFUSE(ENOSYS));
+#endif
+}
+
+static int install(struct program *program)
+{
+    const struct sock_fprog filter = {.len = program->length, .filter = program->code};
+
+    if (program->length > MAX_INSTRUCTIONS) {
+        errno = E2BIG;
+        return -1;
+    }
+    /* Linux before 5.16 slows a filtered process down against attacks that it would make on itself, for good. */
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &filter);
+}
+
 int seccomp_filter_install(bool user_namespaces)
 {
     struct program program = {.length = 0};
-    struct sock_fprog filter;
 
-    /* Another system call table (32-bit programs; x32) would need lists of its own: refused as a whole. */
-    add(&program, LOAD(arch));
-    add(&program, UNLESS(ARCHITECTURE));
-    add(&program, REFUSE(ENOSYS));
-    add(&program, LOAD(nr));
-#ifdef __x86_64__
-    add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
-    add(&program, REFUSE(ENOSYS));
-#endif
-    refuse_all(&program, ALWAYS, LENGTH(ALWAYS));
+    begin(&program);
+    answer_all(&program, ALWAYS, LENGTH(ALWAYS), EPERM);
     if (!user_namespaces) {
-        refuse_all(&program, NAMESPACES, LENGTH(NAMESPACES));
+        answer_all(&program, NAMESPACES, LENGTH(NAMESPACES), EPERM);
         /* clone3's flags lie in memory, out of a filter's sight; after ENOSYS libraries use clone. */
         add(&program, IF(SYS_clone3));
         add(&program, REFUSE(ENOSYS));
@@ -105,12 +131,15 @@ int seccomp_filter_install(bool user_namespaces)
         refuse_new_namespaces(&program, SYS_unshare, NEW_NAMESPACES | CLONE_NEWTIME);
     }
     add(&program, ALLOW);
-    if (program.length > MAX_INSTRUCTIONS) {
-        errno = E2BIG;
-        return -1;
-    }
-    filter.len = program.length;
-    filter.filter = program.code;
-    /* Linux before 5.16 slows a filtered process down against attacks that it would make on itself, for good. */
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &filter);
+    return install(&program);
+}
+
+int seccomp_filter_pretend(void)
+{
+    struct program program = {.length = 0};
+
+    begin(&program);
+    answer_all(&program, OWNERS, LENGTH(OWNERS), 0);
+    add(&program, ALLOW);
+    return install(&program);
 }

@@ -495,8 +495,8 @@ class JailIsolationArgs(TypedDict, total=False):
     Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: bool
     """Let jobs create user namespaces, as `unshare --map-root-user` does. This exposes more of the kernel to every user
-    who may run a job. podman, apptainer, and enroot start no container even so (docs/container-programs.md). Default:
-    false."""
+    who may run a job. `srun --container-remap-root` needs it (docs/containers.md). podman, apptainer, and enroot start
+    no container even so (docs/container-programs.md). Default: false."""
 
 
 class PopulateArgs(ScheduledArgs, total=False):

@@ -89,7 +89,8 @@ class JailIsolation(Model):
     Files in /dev/shm are always the node's, protected by their modes."""
     user_namespaces: StrictBool = False
     """Let jobs create user namespaces, as `unshare --map-root-user` does. This exposes more of the kernel to every
-    user who may run a job. podman, apptainer, and enroot start no container even so (docs/container-programs.md)."""
+    user who may run a job. `srun --container-remap-root` needs it (docs/containers.md). podman, apptainer, and enroot
+    start no container even so (docs/container-programs.md)."""
 
 
 class PopulateSpec(Scheduled):

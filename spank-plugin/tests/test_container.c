@@ -136,15 +136,21 @@ TEST(options_without_an_image_are_refused)
 
 TEST(what_pyxis_has_and_this_plugin_has_not_is_refused_by_its_name_with_the_reason)
 {
-    static const char *const WORDS[] = {"container-remap-root", "container-unshare"};
+    CHECK(take("container-unshare", "x") == -1);
+    CHECK_SAYS(failure.text, "--container-unshare is not supported: a container has the");
+    CHECK_SAYS(failure.text, "Leave it out");
+}
 
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        CHECK(take(WORDS[i], "x") == -1);
-        CHECK_SAYS(failure.text, WORDS[i]);
-        CHECK_SAYS(failure.text, i == 0 ? "is not supported: a task is its user" : "is not supported: a container has the");
-        CHECK_SAYS(failure.text, "Leave it out");
-    }
-    CHECK(take("no-container-remap-root", NULL) == 0);
+TEST(a_task_can_be_root_and_an_option_wins_over_the_variable)
+{
+    static const char *const VARIABLES[] = {"PYXIS_CONTAINER_IMAGE", "x", "PYXIS_CONTAINER_REMAP_ROOT", "yes", NULL};
+
+    CHECK(complete(VARIABLES) == 0 && container.remap_root);
+    container = (struct container){.mount_count = 0};
+    CHECK(take("no-container-remap-root", NULL) == 0 && complete(VARIABLES) == 0 && !container.remap_root);
+    container = (struct container){.mount_count = 0};
+    CHECK(take("container-remap-root", NULL) == 0 && complete(NONE) == -1);
+    CHECK_SAYS(failure.text, "need --container-image");
 }
 
 TEST(a_name_stands_in_for_an_image_and_has_a_flag)

@@ -443,6 +443,31 @@ TEST(a_container_whose_task_starts_is_saved)
     CHECK_SAYS(reported->said, "container: told b'g'");
 }
 
+static int is_root_in_the_container(void)
+{
+    CHECK(getuid() == 0 && access("/home/user/image", F_OK) == -1 && errno == ENOENT);
+    return 7;
+}
+
+TEST(a_task_is_root_in_its_container_if_the_cluster_allows_user_namespaces)
+{
+    char *arguments[] = {ARGUMENTS[0], ARGUMENTS[1], WITH_CONTAINERS[2], (char *)"user_namespaces", NULL};
+
+    make_container();
+    CHECK(unsetenv("PYXIS_CONTAINER_SAVE") == 0);
+    given.name = "container-remap-root";
+    CHECK(step(arguments, is_root_in_the_container) == 7);
+}
+
+TEST(a_task_that_wants_to_be_root_is_refused_with_the_reason)
+{
+    make_container();
+    given.name = "container-remap-root";
+    CHECK(step(WITH_CONTAINERS, starts_no_program) == 11);
+    CHECK_SAYS(reported->error, "--container-remap-root: jobs of this cluster may make no user namespaces");
+    CHECK(reported->updates == 0);
+}
+
 TEST(a_container_whose_task_does_not_start_is_not_saved)
 {
     make_container();
