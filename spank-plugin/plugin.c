@@ -71,7 +71,7 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     startup_failure.scope = FAILURE_NONE;
     if (config_load(&config, count, arguments, &startup_failure) == 0)
         container_step_register(spank, &startup_failure);
-    if (report_prepare() < 0)
+    if (report_prepare() < 0 || start_signals_prepare() < 0)
         slurm_error("jail: share memory with tasks: %m");
     return 0;
 }
@@ -159,6 +159,7 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
 
     (void)count;
     (void)arguments;
+    start_signals_await();
     if (tasks++ == 0 && spank_get_item(spank, S_JOB_ID, &job_id) == ESPANK_SUCCESS &&
         slurmstepd_memory_reserve("/sys/fs/cgroup", "/proc/self/cgroup", job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
