@@ -434,6 +434,29 @@ def test_a_job_that_hangs_while_it_is_saved_is_cancelled_and_keeps_the_former_fi
     assert slurm.ssh("cat ~/images/kept.sqsh").stdout == "former\n"
 
 
+def test_a_step_ends_by_a_signal_while_its_image_comes_and_not_by_a_warning(slurm: Slurm, image: str) -> None:
+    lock = f"{STORE}/locks/named.late"
+    script = f"""#!/bin/sh
+mkdir -p {STORE}/locks
+flock {lock} sleep 120 &
+while flock -n {lock} true; do sleep 0.1; done
+srun {SMALL} --container-image={image} --container-name=late echo has run
+echo "ended with $?"
+"""
+    slurm.ssh("cat > ~/images/job.sh", stdin=script)
+    job = int(slurm.ssh(f"cd ~/images && sbatch --parsable {SMALL} -o ~/images/late job.sh").stdout)
+
+    def said() -> str:
+        return slurm.ssh("cat ~/images/late", check=False).stdout
+
+    wait_until(lambda: "waits on" in said(), what="the step waits for its image")
+    slurm.ssh(f"scancel --signal=USR1 {job}.0 && scancel --signal=TERM {job}.0")
+    wait_until(lambda: "ended with" in said(), what="the step ends", timeout_seconds=15)
+    assert "ended with 143" in said()
+    assert "has run" not in said()
+    assert "its import was ended" not in said()
+
+
 def test_a_batch_script_is_saved(slurm: Slurm, image: str) -> None:
     path = "/home/alice/images/batch.sqsh"
     script = f"#!/bin/sh\n#SBATCH --container-image={image} --container-save={path}\necho batch > /changed\n"
