@@ -182,16 +182,13 @@ int container_step_import(spank_t spank, const struct jail_config *config, const
                                          "SLURM_CLUSTER_NAME", "SLURM_JOB_START_TIME", "SLURM_STEP_ID"};
     static char texts[sizeof(PASSED) / sizeof(PASSED[0])][1024];
     char *variables[sizeof(PASSED) / sizeof(PASSED[0]) + 1];
-    char job_id[16];
-    uint32_t number;
     size_t count = 0;
     struct image_import import = {.config = config, .person = &person, .image = container.image, .name = container.name,
-                                  .name_flag = container.name_flag, .directory = directory, .job_id = job_id,
+                                  .name_flag = container.name_flag, .directory = directory,
                                   .variables = variables, .open_jail = open_jail, .job = job, .say = say};
 
-    if (spank_get_item(spank, S_JOB_ID, &number) != ESPANK_SUCCESS)
+    if (spank_get_item(spank, S_JOB_ID, &import.job_id) != ESPANK_SUCCESS)
         return fail_with(failure, FAILURE_JOB, "ask Slurm for the job's number");
-    snprintf(job_id, sizeof(job_id), "%u", number);
     for (size_t i = 0; i < sizeof(PASSED) / sizeof(PASSED[0]); i++) {
         const char *value = variable_of_job(spank, PASSED[i]);
 

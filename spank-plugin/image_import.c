@@ -18,13 +18,18 @@
 
 #include "confine.h"
 #include "enter_view.h"
+#include "found_image.h"
 #include "image_count.h"
 #include "mounts.h"
 #include "resolve_in_root.h"
 #include "view_attach.h"
 
-#define RESULT "image="
-#define BROUGHT "brought=" /* and the bytes, if it was not there */
+/* Lines of the importer that are not for the user. */
+#define FOLDER "image="     /* and the image's folder */
+#define BROUGHT "brought="  /* and the bytes, if it was not there */
+#define LOCK "lock="        /* and the file whose lock keeps the image, if later steps of the job may start it as well */
+#define VERSION "version="  /* and that of the image's file (struct found_image) */
+
 #define ROOT "/run/importer" /* in the jail's view, which only the importer's process has */
 #define MAX_VARIABLES 64
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -202,15 +207,32 @@ int image_program_become(const struct image_import *import, char *const program[
  */
 static void run_importer(const struct image_import *import, int output)
 {
-    char *const program[] = {(char *)IMPORTER, import->job_id, import->image, import->name, import->name_flag, NULL};
+    char job_id[16];
+    char *const program[] = {(char *)IMPORTER, job_id, import->image, import->name, import->name_flag, NULL};
     struct failure failure = {FAILURE_NONE, ""};
 
+    snprintf(job_id, sizeof(job_id), "%u", import->job_id);
     /* Warnings for the program of the task, such as those of `sbatch --signal`, end no import. */
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
     image_program_become(import, program, locks[1], output, SIGKILL, &failure);
     shared->failure = failure;
     _exit(1);
+}
+
+/* Send a lock to slurmstepd, which holds it from then on. */
+static int send_lock(int lock)
+{
+    char byte = 0, control[CMSG_SPACE(sizeof(lock))] = {0};
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(lock));
+    memcpy(CMSG_DATA(header), &lock, sizeof(lock));
+    return sendmsg(locks[1], &message, MSG_DONTWAIT) == 1 ? 0 : -1;
 }
 
 /* A registry's words come to a terminal. U+0080 to U+009F are C2 80 to C2 9F. */
@@ -225,27 +247,36 @@ void image_program_blot(char *line)
 }
 
 struct result {
-    char *folder;       /* PATH_MAX */
+    struct found_image found;
     bool brought;
     uint64_t bytes;     /* that it has brought */
     char last[256];     /* of its other lines */
 };
 
+/* Take what follows the words in front of a line of the result; false for another line. */
+static bool take_result(const char *line, const char *words, char *result, size_t size)
+{
+    const size_t length = strlen(words);
+
+    return strncmp(line, words, length) == 0 && snprintf(result, size, "%s", line + length) >= 0;
+}
+
 /* Pass its lines on, except those of the result. */
 static void pass_on_lines(FILE *output, const struct image_import *import, struct result *result)
 {
-    char *line = NULL;
+    struct found_image *found = &result->found;
+    char *line = NULL, bytes[32];
     size_t size = 0;
 
     while (getline(&line, &size, output) > 0) {
         line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, RESULT, strlen(RESULT)) == 0) {
-            snprintf(result->folder, PATH_MAX, "%s", line + strlen(RESULT));
+        if (take_result(line, FOLDER, found->folder, sizeof(found->folder)) ||
+            take_result(line, LOCK, found->lock, sizeof(found->lock)) ||
+            take_result(line, VERSION, found->version, sizeof(found->version)))
             continue;
-        }
-        if (strncmp(line, BROUGHT, strlen(BROUGHT)) == 0) {
+        if (take_result(line, BROUGHT, bytes, sizeof(bytes))) {
             result->brought = true;
-            result->bytes = strtoull(line + strlen(BROUGHT), NULL, 10);
+            result->bytes = strtoull(bytes, NULL, 10);
             continue;
         }
         image_program_blot(line);
@@ -256,7 +287,7 @@ static void pass_on_lines(FILE *output, const struct image_import *import, struc
     free(line);
 }
 
-static int await(pid_t child, const struct image_import *import, const char *last)
+static int await(pid_t child, const struct image_import *import, const struct result *result)
 {
     const char *kind = import->image[0] != '\0' ? "image" : "container";
     const char *wanted = import->image[0] != '\0' ? import->image : import->name;
@@ -268,12 +299,12 @@ static int await(pid_t child, const struct image_import *import, const char *las
             return fail_job(failure, "wait for", "the importer of images");
     if (failure->scope != FAILURE_NONE)
         return -1;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && shared->folder[0] == '/')
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && result->found.folder[0] == '/')
         return 0;
     if (WIFSIGNALED(status))
         return fail_with(failure, FAILURE_JOB, "%s %.200s: its import was ended by signal %d%s", kind, wanted,
                          WTERMSIG(status), WTERMSIG(status) == SIGKILL ? " (memory of the job?)" : "");
-    return fail_with(failure, FAILURE_JOB, "%s %.200s: %s", kind, wanted, last);
+    return fail_with(failure, FAILURE_JOB, "%s %.200s: %s", kind, wanted, result->last);
 }
 
 static uint64_t milliseconds(void)
@@ -284,17 +315,13 @@ static uint64_t milliseconds(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Run the importer; the image's folder and a failure are in the shared memory afterwards. */
-static int run(const struct image_import *import)
+/* Run the importer. A failure is in the shared memory afterwards. */
+static int run(const struct image_import *import, struct result *result)
 {
-    struct result result = {.folder = shared->folder, .last = "the importer has said nothing"};
-    int ends[2], done;
-    const uint64_t began = milliseconds();
+    int ends[2];
     FILE *output;
     pid_t child;
 
-    shared->failure.scope = FAILURE_NONE;
-    shared->folder[0] = '\0';
     if (pipe2(ends, O_CLOEXEC) < 0)
         return fail_job(&shared->failure, "make a pipe to", "the importer of images");
     if ((child = fork()) == 0)
@@ -304,11 +331,82 @@ static int run(const struct image_import *import)
         close(ends[0]);
         return fail_job(&shared->failure, "start", "the importer of images");
     }
-    pass_on_lines(output, import, &result);
+    pass_on_lines(output, import, result);
     fclose(output);
-    done = await(child, import, result.last);
+    return await(child, import, result);
+}
+
+/*
+ * What is asked for, on this node: another user, another run of the job, other settings of the admin, or another folder
+ * get another image. Returns false if an earlier step's image is not to be started again.
+ */
+static bool describe(const struct image_import *import, char asked[2 * PATH_MAX + 128])
+{
+    static const char TIME[] = "SLURM_JOB_START_TIME=";
+    struct stat settings = {.st_ino = 0};
+    const char *began = NULL;
+
+    for (size_t i = 0; import->variables[i]; i++)
+        if (strncmp(import->variables[i], TIME, strlen(TIME)) == 0)
+            began = import->variables[i] + strlen(TIME);
+    if (!began || import->name[0] != '\0' || (stat(IMPORTER_SETTINGS, &settings) < 0 && errno != ENOENT))
+        return false;
+    return snprintf(asked, 2 * PATH_MAX + 128, "%u\t%s\t%ju.%jd.%ld\t%s\t%s", import->person->user, began,
+                    (uintmax_t)settings.st_ino, (intmax_t)settings.st_mtim.tv_sec, settings.st_mtim.tv_nsec,
+                    import->image[0] == '.' ? import->directory : "", import->image) < 2 * PATH_MAX + 128;
+}
+
+/* In a process of its own: never returns. Hold what an earlier step has found, in the jail and with the user's rights. */
+static void hold(const struct image_import *import, const struct found_image *found)
+{
+    struct failure failure = {FAILURE_NONE, ""};
+    int jail, lock;
+
+    if ((jail = import->open_jail(import->job, &failure)) < 0 || enter_root(jail, &failure) < 0 ||
+        confine(~UINT64_C(0), false, &failure) < 0 || person_become(import->person, &failure) < 0)
+        _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if ((chdir(import->directory) < 0 && chdir("/") < 0) || (lock = found_image_hold(found, import->image)) < 0)
+        _exit(1);
+    _exit(send_lock(lock) == 0 ? 0 : 1);
+}
+
+/* True if slurmstepd holds what an earlier step has found. Otherwise the importer finds out why, and says it. */
+static bool is_held(const struct image_import *import, const struct found_image *found)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0)
+        hold(import, found);
+    if (child < 0)
+        return false;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The image's folder, or a failure, is in the shared memory afterwards. */
+static void find(const struct image_import *import)
+{
+    struct result result = {.last = "the importer has said nothing"};
+    char asked[2 * PATH_MAX + 128];
+    const bool again = describe(import, asked);
+    const uint64_t began = milliseconds();
+    int done = 0;
+
+    shared->failure.scope = FAILURE_NONE;
+    shared->folder[0] = '\0';
+    if (!again || !found_image_read(import->job_id, asked, &result.found) || !is_held(import, &result.found)) {
+        memset(&result.found, 0, sizeof(result.found));
+        done = run(import, &result);
+        if (done == 0 && again)
+            found_image_note(import->job_id, asked, &result.found);
+    }
+    if (done == 0)
+        memcpy(shared->folder, result.found.folder, PATH_MAX);
     image_count(done < 0 ? "failed" : result.brought ? "brought" : "present", result.bytes, milliseconds() - began);
-    return done;
 }
 
 int image_import(const struct image_import *import, char folder[PATH_MAX], struct failure *failure)
@@ -324,7 +422,7 @@ int image_import(const struct image_import *import, char folder[PATH_MAX], struc
         return fail_job(failure, "wait for", "another task that imports the image");
     }
     if (!shared->ended) {
-        run(import);
+        find(import);
         shared->ended = true;
     }
     memcpy(folder, shared->folder, PATH_MAX);

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "config.h"
 #include "failure.h"
@@ -26,7 +27,7 @@ struct image_import {
     char *image;             /* as the user has written it; "": that of the name */
     char *name, *name_flag;  /* of a named container (container.h); "": none */
     const char *directory;   /* from which a relative path counts */
-    char *job_id;            /* all of its nodes get the same image */
+    uint32_t job_id;         /* all of its nodes get the same image */
     char *const *variables;  /* NAME=VALUE, ..., NULL: of the job, for the importer */
     image_open_jail open_jail;
     void *job;

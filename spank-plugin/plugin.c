@@ -24,6 +24,7 @@
 #include "container_step.h"
 #include "descriptors.h"
 #include "enter_view.h"
+#include "found_image.h"
 #include "isolation.h"
 #include "node_environment.h"
 #include "other_jobs.h"
@@ -308,9 +309,12 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     (void)count;
     (void)arguments;
     if (spank_get_item(spank, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS)
+        spank_get_item(spank, S_JOB_UID, &user) != ESPANK_SUCCESS) {
         slurm_error("jail: ask Slurm for the job that has ended");
-    else if (user_cleanup_run(user, is_last_job, &job_id, &failure) < 0)
+        return 0;
+    }
+    found_image_forget(job_id);
+    if (user_cleanup_run(user, is_last_job, &job_id, &failure) < 0)
         slurm_error("jail: %s", failure.text);
     return 0; /* anything else drains the node, for what a user has left */
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../found_image.h"
 #include "../image_count.h"
 #include "../image_import.h"
 #include "harness.h"
@@ -31,15 +32,15 @@ static void make(const char *script)
     CHECK(chmod("/run/claim/secret", 0644) == 0);
 }
 
-static char *wanted = "an image", *name = "";
+static char *wanted = "an image", *name = "", *began = "SLURM_JOB_START_TIME=1";
 
 static int import_from(image_open_jail open_the_jail)
 {
-    static char *VARIABLES[] = {"https_proxy=http://proxy:1", NULL};
+    char *const variables[] = {"https_proxy=http://proxy:1", began, NULL};
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
     const struct image_import request = {.config = &config, .person = &PERSON, .image = wanted, .name = name, .name_flag = "auto",
                                          .directory = "/home/user",
-                                         .job_id = "12", .variables = VARIABLES, .open_jail = open_the_jail, .job = &config, .say = say};
+                                         .job_id = 12, .variables = variables, .open_jail = open_the_jail, .job = &config, .say = say};
 
     return image_import(&request, folder, &failure);
 }
@@ -97,13 +98,18 @@ TEST(a_lock_that_the_importer_leaves_is_held_until_slurmstepd_has_ended)
     CHECK(is_free("/home/user/lock"));
 }
 
-TEST(the_importer_has_the_settings_of_the_admin)
+static void make_settings(void)
 {
-    make(SCRIPT("cat " IMPORTER_SETTINGS "; echo image=/x\n"));
     CHECK(mkdir("/run/layers/etc", 0755) == 0 && mkdir("/run/layers/etc-work", 0755) == 0);
     CHECK(mount("layers", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/layers/etc,workdir=/run/layers/etc-work") == 0);
     CHECK(mkdir("/etc/soperator", 0755) == 0 && mkdir("/etc/soperator/health", 0755) == 0);
     world_write(IMPORTER_SETTINGS, "{}\n");
+}
+
+TEST(the_importer_has_the_settings_of_the_admin)
+{
+    make(SCRIPT("cat " IMPORTER_SETTINGS "; echo image=/x\n"));
+    make_settings();
     CHECK(image_import_prepare() == 0);
     CHECK(import() == 0);
     CHECK_SAYS(said, "{};");
@@ -250,4 +256,177 @@ TEST(a_link_in_the_place_of_the_counts_is_not_followed)
     CHECK(image_import_prepare() == 0);
     CHECK(import() == 0);
     CHECK(access("/run/elsewhere", F_OK) < 0 && errno == ENOENT);
+}
+
+/* An importer whose image later steps of the job may start. It counts its runs. */
+#define FINDS "#!/bin/sh\necho x >> /home/user/runs; mkdir -p /home/user/x; : >> /home/user/lock\n" \
+              "test ! -e /home/user/file || " \
+              "stat -c 'version=%i %s %.9Y %n' /home/user/file | sed 's/[.]//'\n" \
+              "echo lock=/home/user/lock; echo image=/home/user/x\n"
+
+static int prepare_and_hold(void *unused)
+{
+    (void)unused;
+    return image_import_prepare() == 0 && import() == 0 && strcmp(folder, "/home/user/x") == 0 &&
+           !is_free("/home/user/lock") ? 0 : 1;
+}
+
+static int prepare_and_find(void *unused)
+{
+    (void)unused;
+    return image_import_prepare() == 0 && import() == 0 && strcmp(folder, "/home/user/x") == 0 ? 0 : 1;
+}
+
+/* How often the importer runs for two steps of a job, between which something happens. */
+static size_t runs_of_two_steps(void (*before)(void), void (*between)(void))
+{
+    struct stat runs;
+
+    make(FINDS);
+    before();
+    CHECK(test_in_child(prepare_and_find, NULL) == 0);
+    between();
+    CHECK(test_in_child(prepare_and_find, NULL) == 0);
+    CHECK(stat("/home/user/runs", &runs) == 0);
+    return (size_t)runs.st_size / strlen("x\n");
+}
+
+static void do_nothing(void)
+{
+}
+
+TEST(a_later_step_of_a_job_starts_the_same_image_without_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, do_nothing) == 1);
+}
+
+TEST(what_a_later_step_starts_is_held_until_its_slurmstepd_has_ended)
+{
+    make(FINDS);
+    CHECK(test_in_child(prepare_and_find, NULL) == 0);
+    CHECK(test_in_child(prepare_and_hold, NULL) == 0);
+    CHECK(is_free("/home/user/lock"));
+}
+
+static void remove_image(void)
+{
+    CHECK(rmdir("/home/user/x") == 0);
+}
+
+TEST(an_image_that_is_gone_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, remove_image) == 2);
+}
+
+static void hold_alone(void)
+{
+    int lock = open("/home/user/lock", O_RDWR | O_CLOEXEC);
+
+    CHECK(lock >= 0 && flock(lock, LOCK_EX) == 0);
+}
+
+TEST(an_image_that_is_being_removed_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, hold_alone) == 2);
+}
+
+static void lead_elsewhere(void)
+{
+    CHECK(rename("/home/user/lock", "/home/user/other") == 0 && symlink("other", "/home/user/lock") == 0);
+}
+
+TEST(a_link_in_the_place_of_a_lock_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, lead_elsewhere) == 2);
+}
+
+static void requeue(void)
+{
+    began = "SLURM_JOB_START_TIME=2";
+}
+
+TEST(another_run_of_a_job_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, requeue) == 2);
+}
+
+static void want_another(void)
+{
+    wanted = "another image";
+}
+
+TEST(another_image_of_a_job_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, want_another) == 2);
+}
+
+static void want_name(void)
+{
+    name = "tools";
+}
+
+TEST(a_named_container_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(do_nothing, want_name) == 2);
+}
+
+static void end_job(void)
+{
+    found_image_forget(12);
+}
+
+TEST(images_of_a_job_that_has_ended_are_forgotten)
+{
+    CHECK(runs_of_two_steps(do_nothing, end_job) == 2);
+    CHECK(access(FOUND_IMAGES "/12", F_OK) == 0);
+}
+
+static void change_settings(void)
+{
+    world_write(IMPORTER_SETTINGS, "{}\n");
+}
+
+TEST(other_settings_of_the_admin_need_the_importer)
+{
+    CHECK(runs_of_two_steps(make_settings, change_settings) == 2);
+}
+
+static void write_again(void)
+{
+    world_write("/home/user/file", "another image");
+}
+
+static void want_file(void)
+{
+    world_write("/home/user/file", "image");
+    wanted = "./file";
+}
+
+TEST(an_image_in_a_file_that_has_not_changed_needs_no_importer)
+{
+    CHECK(runs_of_two_steps(want_file, do_nothing) == 1);
+}
+
+TEST(an_image_in_a_file_that_has_changed_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(want_file, write_again) == 2);
+}
+
+static void relink(void)
+{
+    world_write("/home/user/new", "image");
+    CHECK(rename("/home/user/file", "/home/user/old") == 0 && symlink("new", "/home/user/file") == 0);
+}
+
+TEST(a_link_that_leads_to_another_file_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(want_file, relink) == 2);
+}
+
+TEST(words_that_would_be_two_lines_are_not_noted)
+{
+    struct found_image found = {.folder = "/home/user/x", .lock = "/home/user/lock\n"};
+
+    found_image_note(12, "words", &found);
+    CHECK(!found_image_read(12, "words", &found));
 }

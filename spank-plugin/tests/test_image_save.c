@@ -50,7 +50,7 @@ static int start(void)
     static char *VARIABLES[] = {NULL};
     static const struct person PERSON = {.user = USER_ID, .group = USER_ID, .name = "user", .home = "/home/user"};
     const struct image_import import = {.config = &config, .person = &PERSON, .image = "", .name = "", .name_flag = "",
-                                        .directory = "/home/user", .job_id = "12", .variables = VARIABLES,
+                                        .directory = "/home/user", .job_id = 12, .variables = VARIABLES,
                                         .open_jail = world_open_jail, .job = &config, .say = say};
 
     return image_save_start(&import, "/home/user/image", "it.sqsh", &failure);

@@ -45,6 +45,7 @@ class ImageReference:
         user: The user whose password the registry wants; None for any.
         version: A text that changes with a file; empty for a registry.
         tag: A tag in front of a digest, which the name for skopeo lacks; None for any other image.
+        file: The file whose version this is; None for a registry.
     """
 
     skopeo: str
@@ -52,6 +53,7 @@ class ImageReference:
     user: str | None = None
     version: str = ""
     tag: str | None = None
+    file: Path | None = None
 
     @property
     def repository(self) -> str:
@@ -123,22 +125,21 @@ def _in_file(path: Path) -> ImageReference:
         message = f"{path}: the path of an image must have no ':'. Rename it."
         raise ImageError(message)
     try:
-        if path.is_dir():
-            names = {entry.name for entry in path.iterdir()}
-            changes = (path / "index.json").stat() if "oci-layout" in names else path.stat()
-        else:
-            changes = path.stat()
+        is_folder = path.is_dir()
+        names = {entry.name for entry in path.iterdir()} if is_folder else set()
+        file = path / "index.json" if "oci-layout" in names else path
+        version = version_of(file.stat())
+        if not is_folder:
             if _is_squashfs(path):
-                return ImageReference(f"{SQUASHFS}{path}", version=version_of(changes))
+                return ImageReference(f"{SQUASHFS}{path}", version=version, file=file)
             with tarfile.open(path) as archive:
                 names = {name.removeprefix("./") for name in archive.getnames()}
     except (OSError, tarfile.TarError) as error:
         message = f"{path} cannot be read as an image: {getattr(error, 'strerror', None) or error}. {FORMS}"
         raise ImageError(message) from error
-    version = version_of(changes)
     if "oci-layout" in names:
-        return ImageReference(f"{'oci' if path.is_dir() else 'oci-archive'}:{path}", version=version)
-    if "manifest.json" in names and not path.is_dir():
-        return ImageReference(f"docker-archive:{path}", version=version)
+        return ImageReference(f"{'oci' if is_folder else 'oci-archive'}:{path}", version=version, file=file)
+    if "manifest.json" in names and not is_folder:
+        return ImageReference(f"docker-archive:{path}", version=version, file=file)
     message = f"{path} is not an image: it has no oci-layout and no manifest.json. {FORMS}"
     raise ImageError(message)

@@ -1,7 +1,8 @@
 """The command `import-image JOB IMAGE [NAME FLAG]`: its last line is `image=` and a folder of the store.
 
 If it has brought the image, a line before that is `brought=` and the image's bytes, for the count of starts
-(`node_report.py`).
+(`node_report.py`). `lock=` and `version=` are for the plugin, which starts an image again without this command
+(`spank-plugin/found_image.h`).
 """
 
 import hashlib
@@ -72,46 +73,47 @@ def _import(
     try:
         store = ImageStore(Path(environment["HOME"]) / STORE, _say, limits=settings.limits)
     except PermissionError as error:  # the home is root's, as that of the long checks' user
-        used = None if name else _published(text, settings, published)
-        if used is None:
-            message = f"{error.filename}: {error.strerror}. Without a store there, only shared images start"
-            raise ImageError(message) from error
-        folder, lock = _copied(used, environment, settings, disk)
-        _leave_to_step(lock)
-        return folder
+        if not name:
+            wanted = parse(text, Path.cwd())
+            if used := _published(wanted, settings, published):
+                folder, lock = _copied(used, environment, settings, disk)
+                _leave_to_step(lock, wanted)
+                return folder
+        message = f"{error.filename}: {error.strerror}. Without a store there, only shared images start"
+        raise ImageError(message) from error
 
-    def image() -> tuple[Path, int]:
-        wanted = parse(text, Path.cwd())
+    def found(wanted: ImageReference) -> tuple[Path, int]:
         check_allowed(wanted, settings.allowed_registries)
         digest = published.digest(wanted)
         if digest is None:
             return _own(unique, wanted, environment, settings, store)
         # All nodes of a job start the image that its first one has found, and no registry is asked.
-        found = store.digest_of_job(unique, _key(wanted), lambda: digest)
-        if used := published.use(found):
+        first = store.digest_of_job(unique, _key(wanted), lambda: digest)
+        if used := published.use(first):
             return used
         try:
             return _own(unique, wanted, environment, settings, store)
         except (ImageError, OSError) as error:
-            if digest == found or not (used := published.use(digest)):
+            if digest == first or not (used := published.use(digest)):
                 raise
-            _say(f"{error}. The image {found}, with which this job began, is not published any more: starts {digest}")
+            _say(f"{error}. The image {first}, with which this job began, is not published any more: starts {digest}")
             return used
 
     if name:
         containers = NamedContainers(store, environment, _say)
         step = f"{unique}.{environment.get('SLURM_STEP_ID', '')}"
-        folder, lock = containers.use(name, flag, step, (lambda: image()[0]) if text else None)
+        folder, lock = containers.use(name, flag, step, (lambda: found(parse(text, Path.cwd()))[0]) if text else None)
         _check_source(folder, settings)
+        _leave_to_step(lock)
     else:
-        folder, lock = _copied(image(), environment, settings, disk)
-    _leave_to_step(lock)
+        wanted = parse(text, Path.cwd())
+        folder, lock = _copied(found(wanted), environment, settings, disk)
+        _leave_to_step(lock, wanted)
     return folder
 
 
-def _published(text: str, settings: ImportSettings, published: PublishedImages) -> tuple[Path, int] | None:
+def _published(image: ImageReference, settings: ImportSettings, published: PublishedImages) -> tuple[Path, int] | None:
     """Return a published image's folder, and the descriptor that keeps it; None if it is not published."""
-    image = parse(text, Path.cwd())
     check_allowed(image, settings.allowed_registries)
     digest = published.digest(image)
     return published.use(digest) if digest else None
@@ -166,8 +168,16 @@ def _check_source(container: Path, settings: ImportSettings) -> None:
         check_allowed(parse(source, container), settings.allowed_registries)
 
 
-def _leave_to_step(lock: int) -> None:
-    """Send a lock to standard input if that is slurmstepd's socket, so that slurmstepd holds it until the step ends."""
-    if stat.S_ISSOCK(os.fstat(_STDIN).st_mode):
-        with socket.socket(fileno=os.dup(_STDIN)) as step:
-            socket.send_fds(step, [b"lock"], [lock])
+def _leave_to_step(lock: int, image: ImageReference | None = None) -> None:
+    """Send a lock to standard input if that is slurmstepd's socket, so that slurmstepd holds it until the step ends.
+
+    With the image, the plugin learns how to take the lock for a later step.
+    """
+    if not stat.S_ISSOCK(os.fstat(_STDIN).st_mode):
+        return
+    with socket.socket(fileno=os.dup(_STDIN)) as step:
+        socket.send_fds(step, [b"lock"], [lock])
+    if image:
+        if image.file:
+            _say(f"version={image.version} {image.file}")
+        _say(f"lock={Path(f'/proc/self/fd/{lock}').readlink()}")

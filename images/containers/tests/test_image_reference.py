@@ -71,6 +71,7 @@ def test_a_file_has_another_version_when_it_is_written_again(tmp_path: Path) -> 
     first = parse("./it", tmp_path)
 
     assert parse("./link", tmp_path) == first
+    assert first.file == tmp_path / "it/index.json"
     (tmp_path / "it/index.json").write_text("{ }")
     assert parse("./it", tmp_path) != first
 

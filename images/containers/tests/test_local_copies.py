@@ -282,7 +282,7 @@ def test_who_may_not_start_an_image_may_not_start_its_copy_either(
         ' "local": {"images_bytes": null, "unused_seconds": null, "free_percent": 0}}'
     )
     home = {**ENVIRONMENT, "HOME": str(tmp_path / "home")}
-    monkeypatch.setattr(import_command, "_leave_to_step", os.close)  # the step ends at once
+    monkeypatch.setattr(import_command, "_leave_to_step", lambda lock, *_: os.close(lock))  # the step ends at once
 
     def start() -> tuple[int, str]:
         code = import_command.main(["7", "registry.invalid/image:1"], home, settings, published, node.disk)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def start(tmp_path: Path, variables: dict[str, str], image: str, *name: str, job
     """Start an image as a user without a password."""
     home = {**variables, "HOME": str(tmp_path / "home")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_command, "_leave_to_step", os.close)  # the step ends at once
+        patch.setattr(import_command, "_leave_to_step", lambda lock, *_: os.close(lock))  # the step ends at once
         return import_command.main([job, image, *name], home, tmp_path / "none", tmp_path / "published")
 
 
@@ -393,3 +394,25 @@ def test_a_fill_that_was_killed_is_repaired_by_the_next_one(
     assert start(tmp_path, variables, image) == 0
     assert (only_image(tmp_path) / "rootfs/it").read_text() == "x"
     assert list((tmp_path / "published/parts").iterdir()) == []
+
+
+def test_slurmstepd_gets_the_lock_and_learns_how_to_take_it_for_a_later_step(
+    tmp_path: Path, variables: dict[str, str], image: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path, variables, image) == 0
+    capfd.readouterr()
+    arguments = (["7", image.replace("/", "#", 1)], {**variables, "HOME": str(tmp_path / "home")}, tmp_path / "none")
+    stdin = os.dup(0)
+    ours, slurmstepd = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, slurmstepd:
+        os.dup2(ours.fileno(), 0)
+        try:
+            assert import_command.main(*arguments, tmp_path / "published") == 0
+        finally:
+            os.dup2(stdin, 0)
+            os.close(stdin)
+        _, (lock,), _, _ = socket.recv_fds(slurmstepd, 16, 1)
+    mark = tmp_path / "published/uses" / only_image(tmp_path).name
+    assert capfd.readouterr().out.splitlines() == [f"lock={mark}", f"image={only_image(tmp_path)}"]
+    assert os.path.samestat(os.fstat(lock), mark.stat())
+    os.close(lock)
