@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_BYTES (256 * 1024) /* of a job: the file is in the pod's memory */
+#define MOST_BYTES 8192 /* of a job: the files of all share the pod's memory */
 #define MOST_PATH sizeof(FOUND_IMAGES "/4294967295")
 
 static void path_of(char path[MOST_PATH], uint32_t job_id)
@@ -72,7 +72,7 @@ void found_image_note(uint32_t job_id, const char *asked, const struct found_ima
     mkdir(FOUND_IMAGES, 0700);
     file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     /* One write appends a whole line, with steps that start at the same time. */
-    if (file >= 0 && fstat(file, &status) == 0 && status.st_size < MOST_BYTES &&
+    if (file >= 0 && fstat(file, &status) == 0 && status.st_size + length <= MOST_BYTES &&
         write(file, line, (size_t)length) < length) {
         /* Without room, half of a line is no image. */
     }

@@ -344,12 +344,12 @@ static bool describe(const struct image_import *import, char asked[2 * PATH_MAX 
 {
     static const char TIME[] = "SLURM_JOB_START_TIME=";
     struct stat settings = {.st_ino = 0};
-    const char *began = NULL;
+    const char *began = ""; /* Slurm tells it to steps of a batch job; the epilog is there for all */
 
     for (size_t i = 0; import->variables[i]; i++)
         if (strncmp(import->variables[i], TIME, strlen(TIME)) == 0)
             began = import->variables[i] + strlen(TIME);
-    if (!began || import->name[0] != '\0' || (stat(IMPORTER_SETTINGS, &settings) < 0 && errno != ENOENT))
+    if (import->name[0] != '\0' || (stat(IMPORTER_SETTINGS, &settings) < 0 && errno != ENOENT))
         return false;
     return snprintf(asked, 2 * PATH_MAX + 128, "%u\t%s\t%ju.%jd.%ld\t%s\t%s", import->person->user, began,
                     (uintmax_t)settings.st_ino, (intmax_t)settings.st_mtim.tv_sec, settings.st_mtim.tv_nsec,

@@ -430,3 +430,17 @@ TEST(words_that_would_be_two_lines_are_not_noted)
     found_image_note(12, "words", &found);
     CHECK(!found_image_read(12, "words", &found));
 }
+
+TEST(what_is_noted_of_a_job_stays_small)
+{
+    const struct found_image found = {.folder = "/home/user/x", .lock = "/home/user/lock"};
+    char words[32];
+    struct stat status;
+
+    CHECK(mkdir("/run/slurm", 0755) == 0 || errno == EEXIST);
+    for (int i = 0; i < 1000; i++) {
+        snprintf(words, sizeof(words), "image %d", i);
+        found_image_note(12, words, &found);
+    }
+    CHECK(stat(FOUND_IMAGES "/12", &status) == 0 && status.st_size > 4096 && status.st_size <= 8192);
+}

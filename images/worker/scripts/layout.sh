@@ -6,6 +6,7 @@ BOUNDED_CONNECTIONS=/opt/slurm/lib/bounded_connections.so
 CGROUPS=/sys/fs/cgroup
 DEVICES=/dev
 DRIVER=/run/slurm/driver
+FOUND_IMAGES=/run/slurm/found-images
 JAIL_BINDS=/run/slurm/jail-binds
 JAIL_DIR=/jail
 JAIL_OWN=/run/slurm/jail-own

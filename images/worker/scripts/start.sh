@@ -95,6 +95,7 @@ open_cgroups "$node" || echo "Slurm can make no cgroups: slurmd does not start w
 # jobs would stay until their time limit. A batch job that is requeued and finds its former script cannot start, and is
 # held (both measured with 24.11.5).
 find "$SPOOL_DIR" -maxdepth 1 \( -type s -o -type d -name 'job[0-9]*' \) -exec rm -rf {} +
+rm -rf "$FOUND_IMAGES"
 # The commands find Slurm's files at slurmctld before slurmd has them.
 export SLURM_CONF_SERVER="$controller"
 end_lost_jobs "$pod_start"

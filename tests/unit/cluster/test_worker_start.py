@@ -128,6 +128,15 @@ def test_slurmd_finds_no_steps_of_an_earlier_container(worker: Worker) -> None:
     assert [path.name for path in spool.iterdir()] == ["cred_state"]
 
 
+def test_jobs_of_an_earlier_container_leave_no_images_to_those_that_get_their_numbers(worker: Worker) -> None:
+    (worker.root / "found-images").mkdir()
+    (worker.root / "found-images/9").touch()
+
+    worker.start()
+
+    assert not (worker.root / "found-images").exists()
+
+
 def test_a_new_node_is_put_into_service_next_to_slurmd(worker: Worker) -> None:
     worker.start()
     begun, deadline = worker.root / "put-into-service", time.monotonic() + 10
@@ -165,7 +174,17 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
     only_of_scripts = {
-        *("BOUNDED_CONNECTIONS", "DEVICES", "KNOWN_MESSAGES", "MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES", "SYS"),
+        *(
+            "BOUNDED_CONNECTIONS",
+            "DEVICES",
+            "FOUND_IMAGES",
+            "KNOWN_MESSAGES",
+            "MESSAGE_QUEUES",
+            "PMIX_DIR",
+            "PROC",
+            "SERVICES",
+            "SYS",
+        ),
     }
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
@@ -178,6 +197,7 @@ def test_scripts_and_the_plugin_agree_on_paths() -> None:
     defined = dict(re.findall(r'#define (\w+) +"(.*)"', headers))
     assert defined["USER_CLEANUP_DIRECTORIES"] == paths()["JAIL_OWN"]
     assert defined["PMIX_DIRECTORY"] == paths()["PMIX_DIR"]
+    assert defined["FOUND_IMAGES"] == paths()["FOUND_IMAGES"]
     assert defined["MUNGE_OF_JOBS"] == layout.MUNGE_OF_JOBS
     assert Path(defined["IMAGE_COUNTS"]) == COUNTS
 
