@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -328,3 +328,16 @@ class Slurm:
     def ssh_config(self, user: str) -> Path:
         """Return the file to give to ssh, scp, sftp and rsync with `-F`."""
         return self.folder / f"ssh_config_{user}"
+
+
+SomeSlurm = TypeVar("SomeSlurm", bound=Slurm)
+
+
+@contextmanager
+def deployed(slurm: SomeSlurm) -> Iterator[SomeSlurm]:
+    """Deploy a cluster, and destroy it at the end, also if it did not come up."""
+    try:
+        slurm.up()
+        yield slurm
+    finally:
+        slurm.destroy()

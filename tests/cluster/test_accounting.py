@@ -20,7 +20,7 @@ import yaml
 from soperator_pulumi.errors import ConfigRefusedError
 from soperator_pulumi.lifecycle.secret_files import SecretFilesProvider
 from soperator_pulumi.render import layout
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, bring_images, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, bring_images, deployed, unique
 from tests.conftest import Kubernetes
 from tests.soak import SOAK, times
 from tests.waiting import wait_until
@@ -92,9 +92,7 @@ def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
     """A cluster that runs a job without accounting, and gets accounting then."""
     bring_images(kubernetes)
     folder = Path(tmp_path_factory.mktemp("slurm"))
-    slurm = Accounted(kubernetes, folder, a_cluster(name=unique("accounting"), users=USERS))
-    try:
-        slurm.up()
+    with deployed(Accounted(kubernetes, folder, a_cluster(name=unique("accounting"), users=USERS))) as slurm:
         slurm.running = slurm.submit("sleep 3600")
         slurm.wait_for_job(slurm.running, "RUNNING")
         slurm.cluster["accounting"] = {**ACCOUNTING, **PAGE["accounting"]}
@@ -107,8 +105,6 @@ def slurm(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> I
         slurm.state_of_running = slurm.job(slurm.running)["JobState"]
         slurm.ssh(f"scancel {slurm.running}")
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def test_a_job_is_in_sacct_with_its_user_account_resources_and_exit_code(slurm: Accounted) -> None:

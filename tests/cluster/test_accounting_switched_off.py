@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, bring_images, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, bring_images, deployed, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
@@ -18,12 +18,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 def slurm(kubernetes: Kubernetes, tmp_path: Path) -> Iterator[Slurm]:
     bring_images(kubernetes)
     keep = {"keep": True, "state": {"size_gib": 1}}
-    slurm = Slurm(kubernetes, tmp_path, a_cluster(name=unique("off"), storage=keep, accounting=an_accounting()))
-    try:
-        slurm.up()
+    cluster = a_cluster(name=unique("off"), storage=keep, accounting=an_accounting())
+    with deployed(Slurm(kubernetes, tmp_path, cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def an_accounting(**storage: Any) -> dict[str, Any]:

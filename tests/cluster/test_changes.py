@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from tests.cluster.slurm import QUICK, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import QUICK, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import nodes, said
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -103,12 +103,8 @@ def kept(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     """A cluster whose claims are kept; tests leave it up."""
     kept = {"keep": True, "state": {"size_gib": 1}}
     cluster = a_cluster(name=unique("kept"), node_sets=[a_node_set("cpu", replicas=1)], storage=kept)
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("kept"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("kept"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def test_destroy_keeps_the_claims_and_their_data(kept: Slurm) -> None:

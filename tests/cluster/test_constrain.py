@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
 from tests.cluster.greed import FILL_TMP, forks
-from tests.cluster.slurm import JAIL, QUICK, Slurm, a_cluster, a_jail, unique
+from tests.cluster.slurm import JAIL, QUICK, Slurm, a_cluster, a_jail, deployed, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.kube.cgroups import hierarchies
@@ -42,12 +42,8 @@ def constrained(
         ],
         jail=a_jail(JAIL),
     )
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("constrained"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("constrained"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def test_worker_pods_are_guaranteed(constrained: Slurm) -> None:

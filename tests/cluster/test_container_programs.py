@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster import busybox
 from tests.cluster.root_trees import RootTree
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, deployed, unique
 from tests.conftest import Kubernetes
 from tests.debian_releases import bootstrap_release
 
@@ -52,13 +52,9 @@ def cluster(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest
     submount = {"path": "/data", "host_path": str(images), "read_only": True}
     jail = a_jail(TREE, storage={"size_gib": 4}, submounts=[submount])
     described = a_cluster(name=unique("programs"), node_sets=[a_node_set("cpu")], jail=jail)
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("programs"), described)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("programs"), described)) as made:
         made.ssh(f"srun sh -ec '{UNPACK}'", timeout_seconds=120)
         yield made
-    finally:
-        made.destroy()
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["by default", "with user namespaces"])

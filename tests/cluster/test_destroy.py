@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.slurm import NOWHERE, VERSION, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import NOWHERE, VERSION, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import NO_TIME, drain, in_service, job_on, nodes, pods, started_up
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -20,12 +20,9 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def two_sets(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     sets = [a_node_set(name, drain={**NO_TIME, "grace": "30s"}) for name in ("cpu", "big")]
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("two"), a_cluster(name=unique("two"), node_sets=sets))
-    try:
-        slurm.up()
+    cluster = a_cluster(name=unique("two"), node_sets=sets)
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("two"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def recorded(slurm: Slurm) -> set[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.escaping import BY_USERS, PROGRAM, addresses, assert_blocked, bring, outcomes, words
-from tests.cluster.slurm import JAIL, QUICK, SMALL, Slurm, a_cluster, a_jail, a_node_set, unique
+from tests.cluster.slurm import JAIL, QUICK, SMALL, Slurm, a_cluster, a_jail, a_node_set, deployed, unique
 from tests.conftest import Kubernetes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
@@ -34,12 +34,8 @@ def slurm(
         hooks={"prolog": {"first": SCRIPT}, "epilog": {"last": SCRIPT}},
         health={"enabled": True, "long_checks": {"memory_bandwidth": MEMORY}},
     )
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("all-on"), cluster)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("all-on"), cluster)) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 @pytest.fixture(scope="module")

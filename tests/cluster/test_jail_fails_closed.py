@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client
 
 from tests.cluster import busybox
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, unique
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, a_node_set, deployed, unique
 from tests.cluster.workers import NO_TIME, job_on, set_size
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -38,15 +38,11 @@ def breakable(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pyte
         node_sets=[a_node_set("cpu")],
         jail=a_jail(JAIL, submounts=[{"path": "/data", "scratch_gib": 1}]),
     )
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("breakable"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("breakable"), cluster)) as slurm:
         slurm.ssh("base64 --decode > busybox && chmod +x busybox", stdin=base64.b64encode(busybox.program()).decode())
         slurm.ssh("cat > programs", stdin="".join(f"{n} {program}\n" for n, program in enumerate(PROGRAMS)))
         slurm.ssh("cat > script && chmod +x script", stdin=f"#!/bin/sh\n: > {MARKER}.1\nexec cat /etc/os-release\n")
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 @dataclass(frozen=True)

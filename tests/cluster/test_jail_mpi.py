@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.root_files import slurmd_of, traced
-from tests.cluster.slurm import VERSION, Slurm, a_cluster, a_jail, unique
+from tests.cluster.slurm import VERSION, Slurm, a_cluster, a_jail, deployed, unique
 from tests.conftest import Kubernetes
 from tools import paths
 
@@ -60,12 +60,8 @@ def real(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.Te
     del jail["source"]
     users = [{"name": "alice", "uid": 2001}, {"name": "bob", "uid": 2002}]
     cluster = a_cluster(name=unique("real"), jail=jail, users=users)
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("real"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("real"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 @pytest.fixture(scope="module")

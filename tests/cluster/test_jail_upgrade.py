@@ -8,7 +8,7 @@ from typing import IO
 import pytest
 
 from tests.cluster import root_trees
-from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, unique
+from tests.cluster.slurm import JAIL, Slurm, a_cluster, a_jail, deployed, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools.engine import DeployError
@@ -55,12 +55,8 @@ def upgrading(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pyte
             tree.bring_to(kubernetes.target.embedded)
     jail = a_jail(JAIL, admin_shell=True, storage={"size_gib": 2})
     cluster = a_cluster(name=unique("upgrading"), jail=jail, login={"replicas": 2, **a_cluster()["login"]})
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("upgrading"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("upgrading"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 class Conversation:

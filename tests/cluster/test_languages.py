@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.languages import Language, ProgramInLanguages
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import UNTIL_DRAINED, drained, ended_well, in_service, job_on, pods, said, set_size
 from tests.conftest import Kubernetes
 from tests.engine.conftest import AVAILABLE
@@ -25,12 +25,8 @@ def program(
 ) -> Iterator[ProgramInLanguages]:
     """A cluster of a program in Python, on each engine that is there."""
     cluster = a_cluster(name=unique("lang"), node_sets=[a_node_set("cpu", replicas=2)])
-    program = ProgramInLanguages(kubernetes, tmp_path, cluster, runs_on=str(request.param))
-    try:
-        program.up()
+    with deployed(ProgramInLanguages(kubernetes, tmp_path, cluster, runs_on=str(request.param))) as program:
         yield program
-    finally:
-        program.destroy()
 
 
 def identities(slurm: Slurm) -> set[str]:

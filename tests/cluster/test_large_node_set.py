@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import ended_well, in_service, job_on, put_back, scale
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -37,12 +37,8 @@ def large_cluster(
     tiny = {**SMALL, "requests": {"cpu": "5m", "memory": "16Mi"}}
     own = a_node_set("cpu", replicas=WORKERS, pod_resources=tiny, ready_timeout_seconds=JOIN_SECONDS)
     cluster = a_cluster(name=unique("large"), node_sets=[own], health={})
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("large"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("large"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.long_check_runs import LongRun, ended_run, events, run_of, start_run
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import SlurmNode, nodes
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
@@ -51,13 +51,9 @@ def joined(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.
         node_sets=[a_node_set("cpu", replicas=4), a_node_set("far", partitions=["far"])],
         health={"enabled": False, "long_checks": checks, "verify_new_nodes": True},
     )
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("long"), cluster)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("long"), cluster)) as made:
         new = nodes(made)
         yield Joined(made, new, run_of(made, MEMORY, "new"))
-    finally:
-        made.destroy()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.root_trees import RootTree
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.test_jail_mpi import BY_PMIX, assert_four_met
 from tests.conftest import Kubernetes
 from tests.debian_releases import bootstrap_release
@@ -59,12 +59,8 @@ def cluster(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest
     jail = a_cluster()["jail"] | {"submounts": [{"path": "/data", "host_path": str(data), "read_only": True}]}
     node_set = a_node_set("cpu", replicas=2, pod_resources=ENOUGH_TO_POLL)
     described = a_cluster(name=unique("mpi"), node_sets=[node_set], jail=jail, containers={})
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("mpi"), described)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("mpi"), described)) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 def met(cluster: Slurm, release: str, options: str, variables: str = "") -> str:

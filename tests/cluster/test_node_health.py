@@ -20,7 +20,7 @@ from soperator_pulumi.render.layout import SPOOL_DIR
 from tests.cluster.device_plugin import DevicePlugin, DriverMount, served
 from tests.cluster.long_check_runs import events, run_of
 from tests.cluster.scrapes import exposition, scraped
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import nodes
 from tests.conftest import Kubernetes
 from tests.unit.monitoring.promql import metrics
@@ -145,12 +145,8 @@ def slurm(
             },
         },
     )
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("health"), cluster)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("health"), cluster)) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from tests.cluster.slurm import VERSION, Slurm, a_cluster, a_jail, bring_images, unique
+from tests.cluster.slurm import VERSION, Slurm, a_cluster, a_jail, bring_images, deployed, unique
 from tests.cluster.test_jail_mpi import HELLO, assert_four_met
 from tests.conftest import Kubernetes
 from tools import images
@@ -110,12 +110,8 @@ def cluster(
         images=images.references(slurm=version, source=source),
         jail=jail,
     )
-    made = Slurm(kubernetes, tmp_path_factory.mktemp("pmix"), described)
-    try:
-        made.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("pmix"), described)) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 def test_srun_starts_the_ranks_of_open_mpi_over_two_nodes(cluster: Slurm) -> None:

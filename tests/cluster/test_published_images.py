@@ -18,7 +18,7 @@ from containers_testing.image_registry import layer, make_layout, running, speci
 from tests.cluster import busybox
 from tests.cluster.long_check_runs import events, run_of
 from tests.cluster.scrapes import scraped
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, deployed, unique
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 
@@ -93,9 +93,7 @@ def publishing(
         health={"enabled": False, "long_checks": {"memory_bandwidth": {"schedule": NEVER}}},
         metrics={"interval": "10s"},
     )
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("images"), cluster)) as slurm:
         before = worker_uids(slurm)
         auth = base64.b64encode(b"alice:secret").decode()
         login = json.dumps({"auths": {host: {"auth": auth}}})
@@ -113,8 +111,6 @@ def publishing(
         slurm.up()
         assert worker_uids(slurm) == before, "a shared image has recreated workers"
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def worker_uids(slurm: Slurm) -> list[str]:

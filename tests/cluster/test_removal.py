@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_jail, a_node_set, deployed, unique
 from tests.cluster.workers import NO_TIME, UNTIL_DRAINED, ended_well, in_service, job_on, nodes, pods, said
 from tests.conftest import Kubernetes
 from tools.engine import DeployError
@@ -65,12 +65,8 @@ def slurm_with_sets(
     ]
     jail = a_jail(submounts=[{"path": "/data", "host_path": str(data)}])
     cluster = a_cluster(name=unique("removal"), node_sets=sets, jail=jail)
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("removal"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("removal"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import SMALL, Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import (
     NO_TIME,
     UNTIL_DRAINED,
@@ -49,12 +49,8 @@ touch ended
 @pytest.fixture(scope="module")
 def renewable(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     cluster = a_cluster(name=unique("renewable"), node_sets=[a_node_set("cpu", replicas=3)])
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("renewable"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("renewable"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 @pytest.fixture

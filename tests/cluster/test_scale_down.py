@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.cluster.slurm import Slurm, a_cluster, a_node_set, unique
+from tests.cluster.slurm import Slurm, a_cluster, a_node_set, deployed, unique
 from tests.cluster.workers import (
     SlurmNode,
     ended_well,
@@ -78,12 +78,8 @@ def a_set(name: str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def scaled(kubernetes: Kubernetes, built_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     cluster = a_cluster(name=unique("scaled"), node_sets=[a_set(name) for name in POLICIES])
-    slurm = Slurm(kubernetes, tmp_path_factory.mktemp("scaled"), cluster)
-    try:
-        slurm.up()
+    with deployed(Slurm(kubernetes, tmp_path_factory.mktemp("scaled"), cluster)) as slurm:
         yield slurm
-    finally:
-        slurm.destroy()
 
 
 def describe(slurm: Slurm, *names: str, replicas: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
@@ -119,16 +120,6 @@ def status_of(nodes: int) -> tuple[list[str], int, int]:
     return slurmctld.calls, len("\n".join(lines)), peak
 
 
-def test_a_status_of_many_nodes_asks_three_times_and_needs_memory_by_their_number() -> None:
-    few_calls, few_bytes, few_peak = status_of(FEW)
-    calls, printed, peak = status_of(MANY)
-
-    assert calls == few_calls
-    assert len(calls) == 3
-    assert printed <= few_bytes * TIMES * LONGER_NAMES
-    assert peak <= few_peak * TIMES * LONGER_NAMES
-
-
 def preview_of(nodes: int) -> tuple[list[str], int, int]:
     """Return the calls of a preview in which a quarter of the nodes leaves, its bytes, and its memory."""
     slurmctld, lines = Slurmctld(nodes), [""]
@@ -140,9 +131,12 @@ def preview_of(nodes: int) -> tuple[list[str], int, int]:
     return slurmctld.calls, len("\n".join(lines)), peak
 
 
-def test_a_preview_of_a_scale_in_asks_three_times_and_needs_memory_by_the_number_of_nodes() -> None:
-    few_calls, few_bytes, few_peak = preview_of(FEW)
-    calls, printed, peak = preview_of(MANY)
+@pytest.mark.parametrize("act", [status_of, preview_of])
+def test_a_status_and_a_preview_of_many_nodes_ask_three_times_and_need_memory_by_their_number(
+    act: Callable[[int], tuple[list[str], int, int]],
+) -> None:
+    few_calls, few_bytes, few_peak = act(FEW)
+    calls, printed, peak = act(MANY)
 
     assert calls == few_calls
     assert len(calls) == 3
