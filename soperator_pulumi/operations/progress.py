@@ -100,24 +100,36 @@ def until(
 ) -> Iterator[float]:
     """Yield the seconds left until `deadline`, at least once, with growing pauses in between.
 
+    A pause is at least as long as the caller's look before it, up to five seconds.
+
     Args:
         deadline: Time of the clock at which the wait ends.
         clock: Clock that waits.
         first: Seconds of the first pause.
-        longest: Seconds of the longest pause.
+        longest: Seconds of the longest pause after quick looks.
         say: Called with the time left, in words, every ten seconds. Default: the caller reports its progress.
     """
     pause, said_at = first, clock.now()
     while True:
-        left = deadline - clock.now()
+        looked_at = clock.now()
+        left = deadline - looked_at
         yield max(0.0, left)
         if left <= 0:
             return
         if say is not None and clock.now() - said_at >= _SAY_SECONDS:
             said_at = clock.now()
             say(f"{left:.0f} s left")
-        clock.sleep(min(pause, left))
+        clock.sleep(min(max(pause, rest_seconds(looked_at, clock)), left))
         pause = min(pause * 1.1, longest)
+
+
+def rest_seconds(looked_at: float, clock: Clock) -> float:
+    """Return the shortest pause after a look that began then: its own time, up to five seconds.
+
+    A look at thousands of nodes takes seconds of the API server and of slurmctld, which others use, too. A Lease that
+    is held must be renewed meanwhile.
+    """
+    return min(clock.now() - looked_at, _LONGEST_REST_SECONDS)
 
 
 def saying(report: Report, waits: str) -> Report:
@@ -130,5 +142,6 @@ def report_pause_seconds(elapsed_seconds: float) -> float:
     return 60.0 if elapsed_seconds < _LONG_SECONDS else 300.0
 
 
+_LONGEST_REST_SECONDS = 5.0
 _LONG_SECONDS = 600.0
 _SAY_SECONDS = 10.0

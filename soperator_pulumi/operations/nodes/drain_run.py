@@ -27,7 +27,7 @@ from soperator_pulumi.operations.nodes.drain_batch import DrainBatch, JobsOfNode
 from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
-from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
+from soperator_pulumi.operations.progress import report_pause_seconds, rest_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import Plan, plan, shared, together
@@ -152,7 +152,10 @@ class DrainRun:
         while True:
             self._acted = False
             self._context.keep_alone()
-            if (snapshot := self._look()) is not None:
+            looked_at = self._context.clock.now()
+            snapshot = self._look()
+            rest = rest_seconds(looked_at, self._context.clock)
+            if snapshot is not None:
                 if first is not None:
                     first(snapshot)
                     first = None
@@ -167,7 +170,7 @@ class DrainRun:
                 continue  # the result of an action shows at once
             at_once = False
             with self._explaining_cancellation():
-                self._context.clock.sleep(pause)
+                self._context.clock.sleep(max(pause, rest))
             pause = min(pause * 1.3, _LOOK_SECONDS)
 
     @contextmanager

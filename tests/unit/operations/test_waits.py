@@ -94,3 +94,13 @@ def test_a_short_wait_says_nothing() -> None:
         if clock.time > 8:
             break
     assert said == []
+
+
+@pytest.mark.parametrize(("look_seconds", "pause_seconds"), [(0.1, 1.0), (3.0, 3.0), (60.0, 5.0)])
+def test_a_pause_is_as_long_as_the_look_before_it_up_to_five_seconds(look_seconds: float, pause_seconds: float) -> None:
+    clock, pauses, ended_at = FakeClock(), list[float](), 0.0
+    for _ in until(300, clock, first=1.0):
+        pauses.append(clock.time - ended_at)
+        clock.sleep(look_seconds)
+        ended_at = clock.time
+    assert pauses[1:-1] == pytest.approx([pause_seconds] * len(pauses[1:-1]))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -56,6 +57,24 @@ def test_a_long_wait_is_reported_less_and_less_often(bench: Bench) -> None:
     bench.submit(width=4, seconds=7000)
     bench.free("gpu-3")
     assert 10 < len([line for line in bench.world.reported if "0 of 1 node free" in line]) < 40
+
+
+def test_looks_that_take_long_have_pauses_that_are_as_long(bench: Bench) -> None:
+    looked_at: list[float] = []
+
+    def takes_four_seconds(command: Sequence[str]) -> Answer | None:
+        if command[:3] == ["scontrol", "show", "nodes"]:
+            looked_at.append(bench.world.time)
+            bench.world.sleep(4)
+        return None
+
+    bench.before = takes_four_seconds
+    bench.submit(width=4, seconds=100)
+    bench.free("gpu-3")
+
+    after_the_drain = looked_at[3:]
+    gaps = [later - earlier for earlier, later in pairwise(after_the_drain)]
+    assert min(gaps) >= 8
 
 
 def test_a_policy_that_does_not_wait_drains_and_says_who_is_busy(bench: Bench) -> None:
