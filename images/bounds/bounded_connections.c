@@ -10,9 +10,13 @@
  * Who does not read an answer holds its thread all the same. So a lost connection counts until the daemon has closed it:
  * of more than an eighth of CONNECTIONS_MAX, the one that was lost first is cut off from its answer.
  *
- * An answer that waits for a client which does not read, or reads a few bytes at a time, also takes memory, with 5,000 jobs 100 MB and more, and slurmctld 24.11 has 64 threads to
- * answer, which wait with it. So it is cut off after READ_SECONDS. Of more than UNREAD_MAX that have waited for
- * UNREAD_SECONDS, the address with most of them loses the oldest one.
+ * An answer that waits for a client which does not read, or reads a few bytes at a time, also takes memory, with 5,000 jobs
+ * 100 MB and more, and slurmctld 24.11 has 64 threads to answer, which wait with it. So it is cut off after READ_SECONDS. Of
+ * more than UNREAD_MAX that have waited for UNREAD_SECONDS, the address with most of them loses the oldest one.
+ *
+ * Slurm reads requests of 1 GiB into memory, of everyone and from all connections at a time, before it looks at them. With
+ * REQUEST_BYTES_MAX, requests that are not read to their end have as many bytes together: beyond that, the address with most
+ * of them loses its largest request. One that says that it is longer than half as many is not read.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -51,6 +55,12 @@
 #define READ_SECONDS 60
 #endif
 
+/* Slurm's own limit of a request. It reads something else, as HTTP, if the length is greater. */
+#define SLURMS_REQUEST_BYTES (1u << 30)
+
+/* Bytes after which the sum of all requests is made. */
+#define LOOK_BYTES (1u << 20)
+
 /* Addresses that share a group share its connections: nobody chooses the address of a pod. */
 #define GROUPS 4096
 #define ANY_GROUP GROUPS
@@ -63,6 +73,16 @@ struct connections {
 
 static struct connections whole; /* requests are read from them */
 static struct connections lost;  /* answers alone are written to them */
+
+/* A request is its length, in network order, and as many bytes. */
+struct request {
+    unsigned char length[sizeof(uint32_t)];
+    unsigned char length_bytes; /* read of it */
+    uint32_t left;              /* bytes */
+    _Atomic uint32_t read;      /* bytes; 0 after the end */
+};
+
+static struct request requests[MOST_FILES]; /* by descriptor */
 
 static uint16_t groups[MOST_FILES];      /* by descriptor: the group of the address */
 static time_t unread_since[MOST_FILES]; /* by descriptor: of an answer, or 0 */
@@ -266,6 +286,7 @@ static void add(int descriptor, int most)
     forget(&lost, descriptor);
     unread_since[descriptor] = 0;
     arrived[descriptor] = 0;
+    memset(&requests[descriptor], 0, sizeof(requests[descriptor]));
     groups[descriptor] = group_of(&peer);
     if (descriptor > highest)
         highest = descriptor;
@@ -276,16 +297,19 @@ static void add(int descriptor, int most)
 }
 
 static int (*take)(int, struct sockaddr *, socklen_t *, int);
-static int limit; /* 0: none */
+static int limit;           /* 0: none */
+static uint64_t most_bytes; /* 0: no limit */
 
 __attribute__((constructor)) static void prepare(void)
 {
-    const char *most = getenv("CONNECTIONS_MAX");
+    const char *most = getenv("CONNECTIONS_MAX"), *bytes = getenv("REQUEST_BYTES_MAX");
 
     take = (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
     /* slurmstepd has slurmd's variables, and a connection for every process of PMIx. */
     if (most && strcmp(program_invocation_short_name, "slurmstepd") != 0)
         limit = atoi(most);
+    if (limit > 0 && bytes)
+        most_bytes = strtoull(bytes, NULL, 10);
 }
 
 EXPORTED int accept4(int listener, struct sockaddr *address, socklen_t *length, int flags)
@@ -297,7 +321,96 @@ EXPORTED int accept4(int listener, struct sockaddr *address, socklen_t *length, 
     return descriptor;
 }
 
-/* The system call itself: other libraries close files before the constructor, and children between fork and exec. */
+static uint32_t bytes_of(int descriptor)
+{
+    return is_whole(descriptor) || is_lost(descriptor) ? requests[descriptor].read : 0;
+}
+
+/* Of the address whose requests have most bytes; -1 if all together have no more than the limit. */
+static int largest_request(void)
+{
+    static uint64_t sums[GROUPS];
+    uint64_t all = 0;
+    int heaviest = 0, largest = -1;
+
+    memset(sums, 0, sizeof(sums));
+    for (int descriptor = 0; descriptor <= highest; descriptor++) {
+        all += bytes_of(descriptor);
+        sums[groups[descriptor]] += bytes_of(descriptor);
+        if (sums[groups[descriptor]] > sums[heaviest])
+            heaviest = groups[descriptor];
+    }
+    for (int descriptor = 0; all > most_bytes && descriptor <= highest; descriptor++)
+        if (groups[descriptor] == heaviest && (largest < 0 || bytes_of(descriptor) > bytes_of(largest)))
+            largest = descriptor;
+    return largest;
+}
+
+/* Follows a connection from request to request. Returns 0 if one of them is too long. */
+static int follow(struct request *request, const unsigned char *bytes, size_t count)
+{
+    uint32_t length, part;
+
+    for (; count; count -= part, bytes += part) {
+        if (request->left) {
+            part = count < request->left ? (uint32_t)count : request->left;
+            request->left -= part;
+            request->read = request->left ? request->read + part : 0;
+            continue;
+        }
+        part = 1;
+        request->length[request->length_bytes++] = *bytes;
+        if (request->length_bytes < sizeof(length))
+            continue;
+        memcpy(&length, request->length, sizeof(length));
+        request->length_bytes = 0;
+        request->left = ntohl(length);
+        if (request->left > most_bytes / 2 && request->left <= SLURMS_REQUEST_BYTES)
+            return 0;
+    }
+    return 1;
+}
+
+static void bound_requests(int descriptor, const void *bytes, size_t count)
+{
+    struct request *request = &requests[descriptor];
+    uint32_t before = request->read;
+    int is_short = follow(request, bytes, count), largest;
+
+    if (is_short && request->read / LOOK_BYTES == before / LOOK_BYTES)
+        return;
+    pthread_mutex_lock(&accepting);
+    if (!is_short)
+        cut_off(descriptor);
+    while ((largest = largest_request()) >= 0)
+        cut_off(largest);
+    pthread_mutex_unlock(&accepting);
+}
+
+static int is_bounded(int descriptor)
+{
+    return most_bytes && descriptor >= 0 && descriptor < MOST_FILES && (is_whole(descriptor) || is_lost(descriptor));
+}
+
+/* The system calls themselves: other libraries call these before the constructor, and children between fork and exec. */
+EXPORTED ssize_t read(int descriptor, void *bytes, size_t count)
+{
+    ssize_t result = syscall(SYS_read, descriptor, bytes, count);
+
+    if (result > 0 && is_bounded(descriptor))
+        bound_requests(descriptor, bytes, (size_t)result);
+    return result;
+}
+
+EXPORTED ssize_t recv(int descriptor, void *bytes, size_t count, int flags)
+{
+    ssize_t result = syscall(SYS_recvfrom, descriptor, bytes, count, flags, NULL, NULL);
+
+    if (result > 0 && !(flags & MSG_PEEK) && is_bounded(descriptor))
+        bound_requests(descriptor, bytes, (size_t)result);
+    return result;
+}
+
 EXPORTED int close(int descriptor)
 {
     forget(&whole, descriptor);

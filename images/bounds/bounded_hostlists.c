@@ -1,8 +1,9 @@
 /*
- * hostlist_create_dims for slurmctld, by LD_PRELOAD: a list of more hosts than HOSTLIST_MAX is no list.
+ * hostlist_create_dims for slurmctld and slurmd, by LD_PRELOAD: a list of more hosts than HOSTLIST_MAX is no list.
  *
  * slurmctld makes all names of a list that a user sends, under the locks that every job needs: "x[0-9999][0-9999]" of one
- * step keeps it for hours. job_submit.lua sees the lists of jobs alone, and no step's.
+ * step keeps it for hours. job_submit.lua sees the lists of jobs alone, and no step's. slurmd makes those of messages that it
+ * passes on, of everyone.
  */
 #include <ctype.h>
 #include <dlfcn.h>

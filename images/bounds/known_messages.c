@@ -6,8 +6,10 @@
  * types below, none of 20,000 damaged ones did so while it was read. Some would end slurmctld later, by what no client sends:
  * they are not read, or get what clients send.
  *
- * root and slurmctld's own user, as whom all daemons send, may send everything. What is answered to a daemon has no
- * signature, and is not judged.
+ * root and slurmctld's own user, as whom all daemons send, may send everything. Answers have no signature. slurmctld and
+ * slurmstepd ask srun and salloc, which are users' programs, and slurmd passes messages on to ports on which a program of a
+ * user may listen while a slurmd is down: of their answers, only types that slurmd and srun give are read. What slurmctld
+ * alone answers is not judged.
  */
 #include <dlfcn.h>
 #include <slurm/slurm.h>
@@ -48,18 +50,36 @@ static range OF_SLURMD[] = {
     {0, 0},
 };
 
-/* Those of them that have no body in a version of Slurm. Handlers of the others read it, which an unread one doesn't have. */
+/* What slurmd and srun answer, for themselves and in a header for those to which slurmd passed a message on. */
+static range ANSWERS[] = {
+    {1016, 1016}, {1018, 1018}, {1020, 1020}, {2014, 2014}, {5020, 5020}, {5025, 5025}, {5028, 5028}, {5036, 5036},
+    {6008, 6008}, {6020, 6020}, {8001, 8002}, {9001, 9001}, {0, 0},
+};
+
+/* What srun answers to slurmstepd. */
+static range RETURN_CODES[] = {{8001, 8002}, {0, 0}};
+
+/* Those of OF_SLURMCTLD and OF_SLURMD that have no body in a version of Slurm. Handlers of the others read it, which an unread one doesn't have. */
 static const uint16_t WITHOUT_BODY[] = {1003, 1008, 1009, 1012, 2011, 2026, 2028, 2037, 2049, 2053, 5024};
 
 enum { UPDATE_JOB = 3001, ALLOCATION = 4001, BATCH_JOB = 4003, WILL_RUN = 4012 };
 enum { HET_ALLOCATION = 4025, HET_BATCH_JOB = 4028, KILL_JOB = 5032, CRONTAB = 2202, ATTACH = 6007, PASS_ON = 5029 };
-enum { LAUNCH = 6001 };
+enum { LAUNCH = 6001, FILE_BLOCK = 6014 };
 
 /* Bytes in launch_tasks_request_msg_t before the nodes of a whole heterogeneous step, its own ones, and their names. */
 #define HET_NODES 8
-static const struct {
+static const struct offsets {
+    size_t type; /* in slurm_msg_t */
     size_t nodes, names;
-} IN_24 = {68, 576}, IN_26 = {76, 592};
+} IN_24 = {212, 68, 576}, IN_26 = {226, 76, 592}, *offsets;
+
+/* Bytes in header_t before what is about nodes to which a message is passed on. */
+#define PASSED_ON_COUNT 56
+#define PASSED_ON_NAMES 64
+#define PASSED_ON_WIDTH 76
+
+/* Bytes in file_bcast_msg_t before the length of a block that is not compressed. */
+#define BLOCK_BYTES 88
 
 /* Start of crontab_update_request_msg_t. */
 struct crontab {
@@ -69,6 +89,9 @@ struct crontab {
 
 /* Slurm takes memory for as many strings as a message says that it has. Users' have few: those of an environment. */
 #define ARRAY_BYTES_MAX (64u << 20)
+
+/* Of a whole answer. */
+#define ANSWER_BYTES_MAX (65u << 20)
 
 /* Bitmaps are of nodes, of their cores, and of an array's tasks: 65,536 nodes of 256 cores. */
 #define BITS_MAX (16 << 20)
@@ -97,8 +120,10 @@ struct crontab_line {
 
 /* The message that this thread receives. */
 static _Thread_local struct {
-    bool asked_for;     /* an answer to the daemon */
-    const range *known; /* while it is received: what users may send */
+    bool asked_for;        /* an answer to the daemon */
+    const range *expected; /* of answers, or NULL for all */
+    const range *known;    /* while it is received: what users may send */
+    bool has_no_type_yet;  /* while its header is read */
     bool judged;        /* while it is read */
     size_t refused;     /* elements of the array that is not allocated; 0 for none */
     uint16_t type;
@@ -106,6 +131,9 @@ static _Thread_local struct {
 } message;
 
 static int (*receive_answer)(uintptr_t connection, void *received, int milliseconds);
+static int (*ask)(void *request, int *code, int milliseconds);
+static void *(*receive_answers)(uintptr_t connection, int steps, int milliseconds);
+static void *(*receive_passed_on)(uintptr_t connection, int steps, int milliseconds);
 static int (*receive)(void *received, int descriptor, void *buffer);
 static int (*receive_to_forward)(int descriptor, void *address, void *received);
 static int (*unpack_to_forward)(void *received, void *address, int descriptor, void *buffer);
@@ -128,6 +156,9 @@ static void (*end_hosts)(void *hosts);
 __attribute__((constructor)) static void prepare(void)
 {
     receive_answer = (int (*)(uintptr_t, void *, int))dlsym(RTLD_NEXT, "slurm_receive_msg");
+    ask = (int (*)(void *, int *, int))dlsym(RTLD_NEXT, "slurm_send_recv_rc_msg_only_one");
+    receive_answers = (void *(*)(uintptr_t, int, int))dlsym(RTLD_NEXT, "slurm_receive_msgs");
+    receive_passed_on = (void *(*)(uintptr_t, int, int))dlsym(RTLD_NEXT, "slurm_receive_resp_msgs");
     receive = (int (*)(void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_received_msg");
     receive_to_forward = (int (*)(int, void *, void *))dlsym(RTLD_NEXT, "slurm_receive_msg_and_forward");
     unpack_to_forward = (int (*)(void *, void *, int, void *))dlsym(RTLD_NEXT, "slurm_unpack_msg_and_forward");
@@ -146,6 +177,7 @@ __attribute__((constructor)) static void prepare(void)
     begin_hosts = (void *(*)(const char *))dlsym(RTLD_NEXT, "hostlist_create");
     count_hosts = (int (*)(void *))dlsym(RTLD_NEXT, "hostlist_count");
     end_hosts = (void (*)(void *))dlsym(RTLD_NEXT, "hostlist_destroy");
+    offsets = unpack_switch_26 ? &IN_26 : &IN_24;
 }
 
 static bool is_known(uint16_t type)
@@ -180,10 +212,43 @@ EXPORTED int slurm_receive_msg(uintptr_t connection, void *received, int millise
     return result;
 }
 
+/* As slurmstepd asks srun. */
+EXPORTED int slurm_send_recv_rc_msg_only_one(void *request, int *code, int milliseconds)
+{
+    int result;
+
+    message.expected = RETURN_CODES;
+    result = ask(request, code, milliseconds);
+    message.expected = NULL;
+    return result;
+}
+
+/* As slurmctld asks nodes, srun, and salloc. */
+EXPORTED void *slurm_receive_msgs(uintptr_t connection, int steps, int milliseconds)
+{
+    void *answers;
+
+    begin(ANSWERS);
+    answers = receive_answers(connection, steps, milliseconds);
+    end(0);
+    return answers;
+}
+
+/* As slurmd passes messages on. */
+EXPORTED void *slurm_receive_resp_msgs(uintptr_t connection, int steps, int milliseconds)
+{
+    void *answers;
+
+    begin(ANSWERS);
+    answers = receive_passed_on(connection, steps, milliseconds);
+    end(0);
+    return answers;
+}
+
 /* As slurmctld does. */
 EXPORTED int slurm_unpack_received_msg(void *received, int descriptor, void *buffer)
 {
-    begin(message.asked_for ? NULL : OF_SLURMCTLD);
+    begin(message.asked_for ? message.expected : OF_SLURMCTLD);
     return end(receive(received, descriptor, buffer));
 }
 
@@ -201,14 +266,45 @@ EXPORTED int slurm_unpack_msg_and_forward(void *received, void *address, int des
     return end(unpack_to_forward(received, address, descriptor, buffer));
 }
 
+/* False without names, if they are no list of hosts, or if they are more. */
+static bool names_hosts(const char *names, uint32_t most)
+{
+    void *hosts = names ? begin_hosts(names) : NULL;
+    bool has = hosts && most && (uint32_t)count_hosts(hosts) <= most;
+
+    if (hosts)
+        end_hosts(hosts);
+    return has;
+}
+
 /*
- * A header may hold answers of other daemons. It is read before the signature, so these have no type and no sender here,
- * and are not read: slurmctld refuses them in all that it receives, and slurmd drops them.
+ * slurmd passes a message on before it asks for the sender: it reads the list of nodes, whether it is one or not, and takes
+ * as many threads at a time as the message says, or one for every node.
+ */
+static bool can_be_passed_on(char *header)
+{
+    uint16_t count = *(uint16_t *)(header + PASSED_ON_COUNT), *width = (uint16_t *)(header + PASSED_ON_WIDTH);
+
+    if (!count)
+        return true;
+    if (*width > slurm_conf.tree_width)
+        *width = slurm_conf.tree_width;
+    return names_hosts(*(char **)(header + PASSED_ON_NAMES), count);
+}
+
+/*
+ * A header may hold answers of other daemons. It is read before the signature, so these have no sender here. In a request
+ * they are not read: slurmctld refuses them in all that it receives, and slurmd drops them.
  */
 EXPORTED int unpack_header(void *header, void *buffer)
 {
-    int result = read_header(header, buffer);
+    int result;
 
+    message.has_no_type_yet = true;
+    result = read_header(header, buffer);
+    message.has_no_type_yet = false;
+    if (result == 0 && message.known == OF_SLURMD && !can_be_passed_on(header))
+        return UNPACK_ERROR;
     if (result == 0)
         message.type = ((const uint16_t *)header)[2]; /* after version and flags */
     return result;
@@ -223,6 +319,8 @@ EXPORTED void auth_g_get_ids(void *credential, uid_t *user, gid_t *group)
 /* Where an allocation may fail, the message is refused. */
 EXPORTED void *slurm_xcalloc(size_t count, size_t size, bool clear, bool may_fail, const char *file, int line, const char *by)
 {
+    if (message.known == ANSWERS && may_fail && size && count > ANSWER_BYTES_MAX / size)
+        return NULL;
     if (message.judged && may_fail && size && count > ARRAY_BYTES_MAX / size) {
         message.refused = count;
         return NULL;
@@ -311,6 +409,7 @@ static void mend(uint16_t type, void *body)
     job_step_kill_msg_t *kill = body;
     struct crontab *crontab = body;
     char **text = body; /* key of a step, or path of a socket */
+    uint32_t *block = (uint32_t *)((char *)body + BLOCK_BYTES);
 
     switch (type) {
     case UPDATE_JOB:
@@ -332,6 +431,10 @@ static void mend(uint16_t type, void *body)
         if (!*text)
             *text = copy("");
         break;
+    case FILE_BLOCK: /* a compressed one would fill slurmd's memory with 255 times its own bytes */
+        if (*block > ARRAY_BYTES_MAX)
+            *block = ARRAY_BYTES_MAX;
+        break;
     case KILL_JOB:
         if (!kill->sjob_id)
             kill->sjob_id = copy("");
@@ -344,15 +447,7 @@ static void mend(uint16_t type, void *body)
 /* slurmd looks up its own name in a launch, and takes its place among the names for one among the nodes. */
 static bool has_node_for_every_name(const char *tasks)
 {
-    size_t nodes_at = unpack_switch_26 ? IN_26.nodes : IN_24.nodes, names_at = unpack_switch_26 ? IN_26.names : IN_24.names;
-    const char *names = *(char *const *)(tasks + names_at);
-    uint32_t nodes = *(const uint32_t *)(tasks + nodes_at);
-    void *hosts = names ? begin_hosts(names) : NULL;
-    bool has = hosts && nodes && (uint32_t)count_hosts(hosts) <= nodes;
-
-    if (hosts)
-        end_hosts(hosts);
-    return has;
+    return names_hosts(*(char *const *)(tasks + offsets->names), *(const uint32_t *)(tasks + offsets->nodes));
 }
 
 /* slurmctld reads the bitmaps of a crontab's line, whether it has them or not. */
@@ -380,6 +475,8 @@ EXPORTED int unpack_msg(void *unpacked, void *buffer)
 
     if (!message.known || message.sender == 0 || message.sender == slurm_conf.slurm_user_id)
         return unpack(unpacked, buffer);
+    if (message.has_no_type_yet && message.known == ANSWERS)
+        message.type = *(const uint16_t *)((const char *)unpacked + offsets->type);
     if (!is_known(message.type))
         return UNPACK_ERROR;
     memcpy(before, unpacked, sizeof(before));
@@ -387,7 +484,7 @@ EXPORTED int unpack_msg(void *unpacked, void *buffer)
     message.refused = 0;
     result = unpack(unpacked, buffer);
     message.judged = false;
-    if (result != 0 || !has_body(message.type))
+    if (result != 0 || message.known == ANSWERS || message.known == RETURN_CODES || !has_body(message.type))
         return result;
     body = find_body(before, unpacked);
     if (!body)

@@ -59,6 +59,17 @@ print(subprocess.run(command, shell=True, capture_output=True, text=True, timeou
 """
 """Program that holds more connections than slurmdbd has threads, and asks slurmdbd meanwhile."""
 
+STRANGER = f"""
+import socket, struct
+body = struct.pack("!HI4sHH", 42 << 8, 4, b"hpc", 0, 1)
+for kind, body in ((6500, body), (1008, b"")):
+    begins = struct.pack("!HHHHIHHH", 6500, 42 << 8, 0x40, kind, len(body), 0, 0, 0) + body  # without a signature
+    connection = socket.create_connection(("{layout.ACCOUNTING_HOST}", {layout.SLURMDBD_PORT}), timeout=10)
+    connection.sendall(struct.pack("!I", len(begins)) + begins)
+    connection.recv(1)
+"""
+"""Program that begins connections to slurmdbd with messages that name no user, in the form of Slurm 24.11."""
+
 
 class Accounted(Slurm):
     """A cluster whose accounting was switched on while a job ran."""
@@ -153,6 +164,19 @@ def test_slurmdbd_answers_others_while_a_user_holds_connections_open(slurm: Acco
     answer = slurm.exec("login-0", "sshd", "python3", "-c", HOLDER)
 
     assert answer.strip() == slurm.cluster["name"]
+
+
+def restarts_of_slurmdbd(slurm: Accounted) -> int:
+    pod = slurm.api.read_namespaced_pod("accounting-0", slurm.namespace)
+    return sum(status.restart_count for status in pod.status.container_statuses if status.name == "slurmdbd")
+
+
+def test_a_connection_that_names_no_user_does_not_end_slurmdbd(slurm: Accounted) -> None:
+    before = restarts_of_slurmdbd(slurm)
+    slurm.exec("login-0", "sshd", "python3", "-c", STRANGER)
+
+    assert "alice" in slurm.ssh("sacctmgr --noheader show user format=user").stdout
+    assert restarts_of_slurmdbd(slurm) == before
 
 
 def test_a_mariadb_that_is_stopped_is_not_ready_until_it_answers_again(slurm: Accounted) -> None:

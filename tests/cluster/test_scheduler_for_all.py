@@ -104,6 +104,51 @@ def test_slurmctld_keeps_few_answers_that_a_user_does_not_read(slurm: Slurm) -> 
         slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
 
 
+LARGE = """
+import socket, struct, sys
+for host, port in zip(sys.argv[1::2], sys.argv[2::2]):
+    connection = socket.create_connection((host, int(port)), timeout=30)
+    sent = 0
+    try:
+        connection.sendall(struct.pack("!I", 71 << 20))
+        while sent < 71:
+            connection.sendall(bytes(1 << 20))
+            sent += 1
+    except ConnectionError:
+        pass
+    print(host, "all" if sent == 71 else "cut off")
+"""
+"""Program that sends requests of 71 MiB."""
+
+
+def test_a_request_that_would_fill_the_memory_of_a_daemon_is_not_read(slurm: Slurm) -> None:
+    daemons = [CONTROLLER_HOST, str(SLURMCTLD_PORT), "cpu-0", str(SLURMD_PORT)]
+    told = slurm.exec("login-0", "sshd", "python3", "-c", LARGE, *daemons)
+
+    assert told.splitlines() == [f"{CONTROLLER_HOST} cut off", "cpu-0 cut off"]
+    assert slurm.ssh("srun -w cpu-0 hostname").stdout == "cpu-0\n"
+
+
+NO_LIST = f"""
+import socket, struct
+names = b"x[\\0"
+passed_on = struct.pack("!HHHIHI", 42 << 8, 0x40, 2013, 0, 1, len(names)) + names  # to one node, without a signature
+passed_on += struct.pack("!IHHHH", 3000, 16, 1, 0, 0)
+connection = socket.create_connection(("cpu-0", {SLURMD_PORT}), timeout=10)
+connection.sendall(struct.pack("!I", len(passed_on)) + passed_on)
+connection.recv(1)
+"""
+"""Program that has slurmd pass a message on to what is no list of nodes, in the form of Slurm 24.11."""
+
+
+def test_a_message_that_is_passed_on_to_no_list_of_nodes_does_not_end_slurmd(slurm: Slurm) -> None:
+    before = slurm.daemon("cpu-0")
+    slurm.exec("login-0", "sshd", "python3", "-c", NO_LIST)
+
+    assert slurm.ssh("srun -w cpu-0 hostname").stdout == "cpu-0\n"
+    assert slurm.daemon("cpu-0") == before
+
+
 OTHERS_TYPES = "2004 2029 2058 5042 6001 6011"
 """Those of answers, and of requests to slurmd: slurmctld has no use for them from anyone."""
 

@@ -107,6 +107,30 @@ while True:
 """Answer requests at once, or with the next one, or with much, and close connections at their end. After `leave` a
 socket of the daemon's own has the descriptor of the connection, and `own` needs that socket."""
 
+READER = """\
+import contextlib, selectors, socket
+listener = socket.create_server(("0.0.0.0", 0))
+print(listener.getsockname()[1], flush=True)
+selector = selectors.DefaultSelector()
+selector.register(listener, selectors.EVENT_READ)
+while True:
+    for key, _ in selector.select():
+        if key.fileobj is listener:
+            selector.register(listener.accept()[0], selectors.EVENT_READ, bytearray())
+            continue
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            data = key.fileobj.recv(1 << 16)
+        key.data.extend(data)
+        if not data:
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+        elif key.data.endswith(b"\\r\\n\\r\\n") or int.from_bytes(key.data[:4], "big") == len(key.data) - 4:
+            key.data.clear()
+            key.fileobj.sendall(b"answer")
+"""
+"""Answer requests, which are their length and as many bytes, or end with an empty line."""
+
 MOST = 16
 
 
@@ -248,10 +272,14 @@ class Callers:
 
 @contextmanager
 def daemon(
-    build: Path, limit: dict[str, str], library: str = "bounded_connections.so", name: str = sys.executable
+    build: Path,
+    limit: dict[str, str],
+    library: str = "bounded_connections.so",
+    name: str = sys.executable,
+    program: str = DAEMON,
 ) -> Iterator[Callers]:
     environment = {**os.environ, "LD_PRELOAD": str(build / library), **limit}
-    command = [name, "-c", DAEMON]
+    command = [name, "-c", program]
     with ExitStack() as stack:
         process = stack.enter_context(
             subprocess.Popen(command, executable=sys.executable, env=environment, stdout=subprocess.PIPE, text=True)
@@ -384,6 +412,56 @@ def test_an_answer_that_is_not_read_is_cut_off_in_the_end_and_one_that_is_read_s
 
         wait_until(lambda: has_ended(unread), "the answer is cut off", timeout_seconds=30)
         assert is_answered(read)
+
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def reader(build: Path) -> Iterator[Callers]:
+    """Return callers of a daemon that reads requests of 4 MiB, and of 8 MiB together."""
+    limit = {"CONNECTIONS_MAX": str(MOST), "REQUEST_BYTES_MAX": str(8 * MIB)}
+    with daemon(build, limit, program=READER) as callers:
+        yield callers
+
+
+def a_request(length: int) -> bytes:
+    return length.to_bytes(4, "big") + bytes(length)
+
+
+def test_a_request_of_more_than_half_of_all_bytes_is_not_read(reader: Callers) -> None:
+    whole, too_long = reader.call(), reader.call()
+
+    assert [is_answered(whole, a_request(length)) for length in (4 * MIB, 1, 4 * MIB, 3 * MIB)] == [True] * 4
+    assert not is_answered(too_long, a_request(4 * MIB + 1))
+
+
+def test_of_requests_that_are_read_the_address_with_most_bytes_loses_the_largest(reader: Callers) -> None:
+    honest, greedy = reader.call("127.0.0.2"), [reader.call() for _ in range(3)]
+    honest.sendall(a_request(3 * MIB)[:-1])
+    for connection in greedy:
+        connection.sendall(a_request(3 * MIB)[:-MIB])
+
+    assert select.select(greedy, [], [], 10)[0], "one of them ends"
+    assert is_answered(honest, bytes(1))
+    assert sum(is_answered(connection, bytes(MIB)) for connection in greedy) == 2
+
+
+def test_bytes_of_a_connection_that_has_ended_are_not_counted(reader: Callers) -> None:
+    for _ in range(8):
+        left = reader.call()
+        left.sendall(a_request(3 * MIB)[:-1])
+        left.close()
+    assert is_answered(reader.call(), a_request(4 * MIB))
+
+
+def test_what_is_no_request_of_slurm_is_read(reader: Callers) -> None:
+    assert is_answered(reader.call(), b"GET /metrics HTTP/1.1\r\n\r\n")
+
+
+def test_a_daemon_without_a_limit_of_bytes_reads_long_requests(build: Path) -> None:
+    with daemon(build, {"CONNECTIONS_MAX": str(MOST)}, program=READER) as callers:
+        assert is_answered(callers.call(), a_request(16 * MIB))
 
 
 def test_another_socket_with_the_descriptor_of_a_former_connection_is_left_alone(bounded: Callers) -> None:

@@ -3,6 +3,7 @@
 
 ANSWERS_PORT=6816
 BOUNDED_CONNECTIONS=/opt/slurm/lib/bounded_connections.so
+BOUNDED_HOSTLISTS=/opt/slurm/lib/bounded_hostlists.so
 CGROUPS=/sys/fs/cgroup
 DEVICES=/dev
 DRIVER=/run/slurm/driver
@@ -13,6 +14,7 @@ JAIL_OWN=/run/slurm/jail-own
 JOB_FILES=/run/slurm/job-files
 KNOWN_MESSAGES=/opt/slurm/lib/known_messages.so
 LAST_WORDS=/run/termination-log
+LOST_CLIENTS=/opt/slurm/lib/lost_clients.so
 MESSAGE_QUEUES=/dev/mqueue
 NODE_GRES=/run/slurm/gres.conf
 OPEN_AS_USER=/opt/slurm/lib/open_as_user.so

@@ -131,9 +131,11 @@ cp -rs "$scripts/services/." "$SERVICES"
 # Every connection has a thread, which waits for a message for MessageTimeout: without a bound a user's would take all
 # processes of the pod, or of the machine. 256 is the bound of Slurm itself, which a fault of 24.11.5 lets through: with the
 # lost ones that is less than a preflight keeps for the daemons (RESERVED).
+# Of the bytes of all requests that are being read, half are enough for a block of sbcast --size: 64 MiB.
 # With PMIx's other store (gds), jobs write to memory in which slurmstepd keeps pointers to functions.
-printf '%s\n' env "LD_PRELOAD=$BOUNDED_CONNECTIONS:$KNOWN_MESSAGES:$OPEN_AS_USER" CONNECTIONS_MAX=256 PMIX_MCA_gds=hash \
-    slurmd -D -Z --conf-server "$controller" \
+libraries=$BOUNDED_CONNECTIONS:$LOST_CLIENTS:$KNOWN_MESSAGES:$BOUNDED_HOSTLISTS:$OPEN_AS_USER
+printf '%s\n' env "LD_PRELOAD=$libraries" CONNECTIONS_MAX=256 "REQUEST_BYTES_MAX=$((140 << 20))" HOSTLIST_MAX=65536 \
+    PMIX_MCA_gds=hash slurmd -D -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"
 
 set -- s6-svscan "$SERVICES"

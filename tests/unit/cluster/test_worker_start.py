@@ -87,17 +87,22 @@ def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_wit
 
 
 def test_connections_to_slurmd_are_bounded(worker: Worker) -> None:
-    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $CONNECTIONS_MAX\n"})
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $CONNECTIONS_MAX $REQUEST_BYTES_MAX\n"})
     (said,) = worker.start()
-    libraries, connections = said.split()
+    libraries, connections, request_bytes = said.split()
     assert f"{worker.root}/bounded_connections.so" in libraries.split(":")
     assert connections == "256"
+    assert int(request_bytes) == 140 << 20
 
 
 def test_slurmd_reads_of_users_what_their_programs_send(worker: Worker) -> None:
-    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD\n"})
+    """Lists of hosts are bounded for known_messages.so, too, which counts those of a message."""
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $HOSTLIST_MAX\n"})
     (said,) = worker.start()
-    assert f"{worker.root}/known_messages.so" in said.split(":")
+    libraries, hosts = said.split()
+    loaded = [Path(library).stem for library in libraries.split(":")]
+    assert loaded.index("lost_clients") < loaded.index("known_messages") < loaded.index("bounded_hostlists")
+    assert hosts == "65536"
 
 
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
@@ -174,17 +179,8 @@ def test_an_image_without_the_scripts_ends_in_words_that_name_it(worker: Worker)
 def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
     only_of_scripts = {
-        *(
-            "BOUNDED_CONNECTIONS",
-            "DEVICES",
-            "FOUND_IMAGES",
-            "KNOWN_MESSAGES",
-            "MESSAGE_QUEUES",
-            "PMIX_DIR",
-            "PROC",
-            "SERVICES",
-            "SYS",
-        ),
+        *("BOUNDED_CONNECTIONS", "BOUNDED_HOSTLISTS", "DEVICES", "FOUND_IMAGES", "KNOWN_MESSAGES", "LOST_CLIENTS"),
+        *("MESSAGE_QUEUES", "PMIX_DIR", "PROC", "SERVICES", "SYS"),
     }
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
