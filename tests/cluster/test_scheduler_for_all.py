@@ -149,6 +149,14 @@ def test_a_message_that_is_passed_on_to_no_list_of_nodes_does_not_end_slurmd(slu
     assert slurm.daemon("cpu-0") == before
 
 
+def test_a_step_and_a_file_are_passed_on_from_node_to_node(slurm: Slurm) -> None:
+    """All nodes but the first have the message from another one, which reads their answers."""
+    script = "srun --treewidth=1 hostname; sbcast --treewidth=1 /bin/ls /tmp/passed-on; srun ls /tmp/passed-on"
+    told = slurm.ssh(f"salloc -N2 -w cpu-[0-1] sh -c {shlex.quote(script)}").stdout
+
+    assert sorted(told.split()) == ["/tmp/passed-on", "/tmp/passed-on", "cpu-0", "cpu-1"]
+
+
 OTHERS_TYPES = "2004 2029 2058 5042 6001 6011"
 """Those of answers, and of requests to slurmd: slurmctld has no use for them from anyone."""
 
