@@ -20,6 +20,7 @@ from typing import Any
 import grpc
 
 from tests.cluster.device_plugin_api import FOLDER, KUBELET_SOCKET, VERSION, message
+from tests.cluster.kwok import SIMULATED
 from tests.conftest import Kubernetes
 from tests.waiting import wait_until
 from tools import locks, paths
@@ -142,7 +143,8 @@ def served(plugin: DevicePlugin, kubernetes: Kubernetes) -> Iterator[DevicePlugi
     assert socket_problem(KUBELET_SOCKET) is None, f"the kubelet has lost {KUBELET_SOCKET}: make down, then make up"
 
     def allocatable() -> int:
-        (node,) = json.loads(kubernetes.run("get", "nodes", "--output=json"))["items"]
+        nodes = kubernetes.run("get", "nodes", f"--selector=!{SIMULATED}", "--output=json")
+        (node,) = json.loads(nodes)["items"]
         return int(node["status"]["allocatable"].get(plugin.resource, "0"))
 
     key = sha256(plugin.resource.encode()).hexdigest()[:12]

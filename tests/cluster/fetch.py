@@ -5,7 +5,7 @@ With SOAK=1 also what the tests marked `soak` need.
 
 import sys
 
-from tests.cluster import busybox, chart_folder, container_registry, go_code, monitoring, root_trees
+from tests.cluster import busybox, chart_folder, container_registry, go_code, kwok, monitoring, root_trees
 from tests.cluster.programs import program
 from tests.soak import SOAK
 from tools import console
@@ -23,6 +23,7 @@ def main() -> None:
     if SOAK:
         chart_folder.chart_folder()
         monitoring.make()
+        binaries.build(kwok.BINARY)
     for tree in (root_trees.BOOKWORM, root_trees.FORKY):
         assert tree.tarball.is_file()
 

@@ -52,9 +52,9 @@ class Lane:
 
 LANES = (
     Lane("functions and components", ("images", "tests/rendered", "tests/unit"), parts=6, default_seconds=2),
-    Lane("engines and clusters", ("tests/cluster", "tests/engine"), parts=8, default_seconds=45, slurm=DEFAULT_SLURM),
+    Lane("engines and clusters", ("tests/cluster", "tests/engine"), parts=9, default_seconds=45, slurm=DEFAULT_SLURM),
     *(
-        Lane(f"clusters with Slurm {version}", ("tests/cluster",), parts=7, default_seconds=45, slurm=version)
+        Lane(f"clusters with Slurm {version}", ("tests/cluster",), parts=8, default_seconds=45, slurm=version)
         for version in SUITES
         if version != DEFAULT_SLURM
     ),
@@ -83,7 +83,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class SoakPart:
-    """Tests that `make soak PART=3/24` runs."""
+    """Tests that `make soak PART=3/26` runs."""
 
     name: str
     """Number and total: `3/14`."""
