@@ -20,7 +20,7 @@ def complete(cluster: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
 
 
 def _with_key(user: object, name: str) -> object:
-    """Return a user, the one of this name with the key of `make ssh`. What is no user is left to the spec."""
+    """Return the user, with the key of `make ssh` if the name matches. The spec reports an invalid user."""
     if not isinstance(user, Mapping) or user.get("name") != name:
         return user
     from tools import ssh  # noqa: PLC0415 - as above

@@ -30,7 +30,7 @@ _PLACE = re.compile(r"^\d+-")
 
 
 def main() -> None:
-    """Print the page of the stack that the command line names. A change that a policy refuses fails."""
+    """Print the review of the stack that the command line names. Fail if a policy refuses the change."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stack", default="local", help="name of the stack (default: local)")
     parser.add_argument("--base", default="main", help="commit that the change is compared with (default: main)")

@@ -49,7 +49,7 @@ class LiveCluster:
 
 
 def named_nodes(snapshot: Snapshot, expressions: Iterable[str]) -> list[Node]:
-    """Return the nodes of hostlist expressions, such as `gpu-[0-3]`, in their order.
+    """Return the nodes of hostlist expressions, such as `gpu-[0-3]`, in the given order.
 
     Raises:
         SoperatorError: An expression is invalid, or names a node that slurmctld does not know.

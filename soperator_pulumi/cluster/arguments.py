@@ -85,7 +85,7 @@ def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple
 
 
 def _elsewhere(own: KubernetesAccess, of_platform: KubernetesAccess) -> Iterator[Problem]:
-    """Yield the settings that would put a cluster into another Kubernetes than its platform."""
+    """Yield the settings that would put a cluster and its platform into different Kubernetes clusters."""
     for name, ours, theirs in (
         ("kubeconfig", own.kubeconfig, of_platform.kubeconfig),
         ("context", own.context, of_platform.context),

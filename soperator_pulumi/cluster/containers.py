@@ -104,7 +104,7 @@ def hardened(
     writable_root: bool = False,
     app_armor: AppArmorProfileArgs | None = None,
 ) -> SecurityContextArgs:
-    """Return the security context of a container with no more than `capabilities`, even by setuid.
+    """Return the security context of a container limited to `capabilities`, also for setuid programs.
 
     Args:
         uid: User and group of the container's processes. Default: root.

@@ -40,7 +40,7 @@ _MARGIN_SECONDS = 180.0
 
 
 class HealthChecks(pulumi.ComponentResource):
-    """CronJobs of the long checks. `kubectl create job --from=cronjob/health-<check> <name>` starts a run by hand."""
+    """CronJobs of the long checks. `kubectl create job --from=cronjob/health-<check> <name>` starts a run."""
 
     config_map: ConfigMap
     """Settings of the checks."""

@@ -104,7 +104,7 @@ class Scope:
         return replace(self, after=(*self.after, *resources))
 
     def behind(self, *resources: pulumi.Input[pulumi.Resource]) -> "Scope":
-        """Return a scope whose children wait for `resources` of this scope, and so for everything that these wait for.
+        """Return a scope whose children wait for `resources` of this scope, and for their dependencies.
 
         With `following`, Pulumi would record and compare the URNs of those as well, for every child in every run.
         """

@@ -143,7 +143,7 @@ class Conversion:
         self._refused.update(dict.fromkeys(placed.origins, why))
 
     def split(self, leaf: Leaf, names: Sequence[str]) -> list[Leaf]:
-        """Account for a text, or a part of one, piece by piece, and return a leaf for every piece."""
+        """Divide a text into the pieces `names`, which the report lists one by one, and return their leaves."""
         seen: dict[str, int] = {}
         parts = []
         for name in names:
@@ -188,7 +188,7 @@ class Conversion:
         return [Addition(path, placed.to_add) for path, placed in self.placed() if placed.to_add] + self.to_correct
 
     def entries(self) -> list[LeafAccount]:
-        """Return the accounts of all values of the input, and of the defaults that mattered, in their order."""
+        """Return what became of every input value, and of the defaults that mattered, in the order of the input."""
         targets: dict[Leaf, list[str]] = {}
         changes: dict[Leaf, list[str]] = {}
         for path, placed in self.placed():

@@ -222,7 +222,7 @@ def _options(work: Conversion, place: Section) -> list[tuple[str, object, tuple[
 
 
 def _put_size(work: Conversion, item: dict[str, Any], resources: Section) -> None:
-    """Write the CPUs and memory that Slurm schedules, from the limits, and those of the pod if they differ."""
+    """Write the CPUs and memory that Slurm schedules, from the limits, and the pod's resources if they differ."""
     limits, requests = resources.at("limits"), resources.at("requests")
     cpus, memory = quantity(limits.at("cpu").plain()), gib(limits.at("memory").plain())
     if cpus is None:

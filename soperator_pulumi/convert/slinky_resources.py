@@ -62,7 +62,7 @@ _SERVICE_RULES = (
 
 
 def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster that custom resources describe.
+    """Convert the cluster that Slinky's custom resources describe.
 
     Args:
         work: The conversion.

@@ -57,7 +57,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
 
 
 def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
-    """Write the CPUs and memory that Slurm schedules, and those of the pod if they differ."""
+    """Write the CPUs and memory that Slurm schedules, and the pod's resources if they differ."""
     resources = spec.at("slurmd", "resources")
     pod_cpus, memory = resources.at("cpu"), resources.at("memory")
     sizes = _sizes(work, item, spec.at("nodeConfig", "static"))

@@ -252,7 +252,7 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
 
 
 def _values_sources(document: _Document) -> list[Source]:
-    """Return a document of values, which may be below a key, as a chart has those of a chart that it includes."""
+    """Return a document of values. They may be nested below a key, as a subchart's values are."""
     root, name = document.root, document.name
     headers = [leaf for key in _HELM_HEADERS for leaf in root.at(key).leaves() if leaf.value is None]
     tree = {key: item for key, item in document.tree.items() if key not in _HELM_HEADERS or item not in headers}

@@ -1,4 +1,4 @@
-"""YAML as trees of values that know their place, so that a report can account for every value of a file."""
+"""YAML as trees of values with their places, so that a report can list every value of a file."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -72,7 +72,7 @@ Tree = Leaf | Mapping[str, Any] | list[Any]
 
 
 class Section:
-    """A place in a tree, whether or not it has a value."""
+    """A place in a tree, with or without a value."""
 
     def __init__(self, tree: Tree | None, path: str = "") -> None:
         self.tree = tree

@@ -235,7 +235,7 @@ def find_pods(kube: Kube, namespace: str, selector: dict[str, str]) -> list[Pod]
 
 
 def refusing(kube: Kube, namespace: str, stateful_set: str, pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Return the pods of a StatefulSet that refuse a lost state: those of its newest template, and older ones.
+    """Return the pods that refuse to start without their state: those of the newest template, and those of older ones.
 
     Both are empty while Kubernetes has not observed the newest template.
     """

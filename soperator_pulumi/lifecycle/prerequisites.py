@@ -100,7 +100,7 @@ def _asked(props: Mapping[str, Any]) -> Surroundings:
 
 
 class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
-    """Prerequisites of a cluster in Kubernetes: Secrets, claims, classes, and a namespace of its own."""
+    """Prerequisites of a cluster in Kubernetes: Secrets, claims, classes, and an exclusive namespace."""
 
     ssh_host_public_key: pulumi.Output[str]
     """Public half of the host key in the user's own Secret; empty if the key is generated."""

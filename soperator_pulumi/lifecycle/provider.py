@@ -131,7 +131,7 @@ def _recorded(news: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_record(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
-    """Return True if the state needs new values even though the cluster need not change."""
+    """Return True if the state needs new values although the cluster needs no change."""
     # Another server serves the resource now: the SDK's instead of a plugin, or the reverse.
     moved = (PROVIDER_KEY in olds) != (PROVIDER_KEY in news)
     return moved or any(value != olds.get(key) for key, value in _recorded(news).items() if not has_unknown(value))
@@ -196,7 +196,7 @@ def _delete_with_newest_access(delete: Delete) -> Delete:
 
 
 def _acting(operation: Callable[P, R]) -> Callable[P, R]:
-    """Start no operation in a cancelled run, and discard earlier answers before one that may change them."""
+    """Refuse to start in a cancelled run, and discard cached answers after the operation, which may change them."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -20,7 +20,7 @@ class RecordedAssociations:
 
 @dataclass(frozen=True)
 class AssociationPlan:
-    """Steps towards the spec, in their order. All steps can be repeated."""
+    """Ordered steps towards the spec. Every step can be repeated."""
 
     cluster: str
     adds_cluster: bool

@@ -218,7 +218,7 @@ class KeyRotation:
         )
 
     def _require_mount(self, pods: Sequence[Pod], secret: str) -> None:
-        """Refuse another Secret than the one that the pods mount, which they would never get.
+        """Refuse a Secret that the pods don't mount: they would never receive the new key.
 
         Raises:
             NotReadyError: the pods mount another Secret.

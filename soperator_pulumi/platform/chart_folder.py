@@ -24,7 +24,7 @@ def chart_in_folder(folder: str, chart: Chart, version: str) -> str:
 
 
 def folder_problems(spec: PlatformSpec) -> Iterator[Problem]:
-    """Yield a problem for every chart that is missing from its folder, with the command that fetches it."""
+    """Yield a problem for every missing chart, with the command that fetches it."""
     for name in PARTS:
         part = spec.part(name)
         if part is None or part.exists or part.source is None or part.source.folder is None:

@@ -159,7 +159,7 @@ class Platform(pulumi.ComponentResource):
         return SharedStorage(f"{name}-shared-storage", spec.shared_storage, scope.options(), scope=scope)
 
     def _create_parts(self, name: str, scope: PartScope, spec: PlatformSpec) -> dict[str, ChartComponent]:
-        """Create the parts that do not exist yet, in their order."""
+        """Create the parts that do not exist yet, in the order of installation."""
         created: dict[str, ChartComponent] = {}
         ours = {key: part for key in BEFORE if (part := spec.part(key)) is not None and not part.exists}
         self.definitions = self._create_definitions(name, scope, spec.kube_prometheus_stack)

@@ -114,7 +114,7 @@ def _is_account(subject: object, namespace: str, namespaces: set[str]) -> bool:
 def _rules(
     kind: str, name: object, namespace: object, roles: Sequence[ResourceView], done: set[str]
 ) -> Iterator[object]:
-    """Yield the rules of a role, with those of Kubernetes and those that it collects from others by labels."""
+    """Yield the rules of a role, including built-in rules and rules aggregated by labels."""
     if not isinstance(name, str) or name in done:
         return
     done.add(name)

@@ -286,7 +286,7 @@ def _open_rule(resource: ResourceView, path: Path, rule: object) -> Iterator[Fin
 
 
 def _asks_names(ports: Sequence[object]) -> bool:
-    """Return True if all ports are those of name servers, which any address may have, such as a node's own cache."""
+    """Return True if all ports belong to name servers, whose address may be any, such as a node's own cache."""
     return bool(ports) and all(
         look(port, "port") in DNS_PORTS and look(port, "endPort") in (None, look(port, "port")) for port in ports
     )

@@ -18,7 +18,7 @@ def patched(resources: Sequence[ResourceView]) -> list[ResourceView]:
 
 
 def objects_and_patches(resources: Sequence[ResourceView]) -> list[ResourceView]:
-    """Return the Kubernetes objects after all patches to them, then the patches, which may be to objects elsewhere."""
+    """Return the Kubernetes objects with all patches applied, then the patches, which may patch objects elsewhere."""
     patches = [resource for resource in resources if resource.is_patch]
     return [resource for resource in (*patched(resources), *patches) if resource.is_kubernetes]
 

@@ -64,7 +64,7 @@ def _gpus(resources: Sequence[ResourceView], run: Circumstances, settings: Quota
 
 
 def _one_by_one(found: Sequence[ResourceView]) -> list[list[ResourceView]]:
-    """Return objects of one name, as in two Kubernetes clusters, with the patches that may apply to them."""
+    """Return the objects with the same name, as in two Kubernetes clusters, with the patches that may apply to them."""
     patches = [quota for quota in found if quota.is_patch]
     return [[quota, *patches] for quota in found if not quota.is_patch] or [patches]
 
@@ -82,7 +82,7 @@ def _scaled(resources: Sequence[ResourceView]) -> dict[tuple[str, ...], Decimal 
 
 
 def _of_pods(pod: PodView, counted: Sequence[str]) -> Decimal:
-    """Return the GPUs of pods: those of one pod, times the replicas that a custom resource has above its template."""
+    """Return the GPUs of all pods: a pod's GPUs, times the replicas in the custom resource around the template."""
     gpus = _per_pod(pod, counted)
     if pod.resource.kind in _COUNTS:
         return gpus
@@ -133,7 +133,7 @@ def _number(value: object) -> Decimal | None:
 
 
 def _per_pod(pod: PodView, counted: Sequence[str]) -> Decimal:
-    """Return the GPUs of one pod: those of its containers together, or of its largest init container."""
+    """Return the GPUs of one pod: the sum over its containers, or its largest init container if that has more."""
     running, starting = _NONE, _NONE
     for path, container in pod.containers():
         limits = mapped(look(container, "resources", "limits"))

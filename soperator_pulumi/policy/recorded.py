@@ -160,7 +160,7 @@ def _view(recorded: Recorded, former: Recorded | None, parent: str) -> ResourceV
 
 
 def _checked(view: ResourceView, olds: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs together with those that a provider's check carries over from before."""
+    """Return the inputs, with the values that a provider's check keeps from the previous state."""
     for kind, check in (
         ("KeysInUse", with_keys_before),
         ("NodeDrain", with_replicas_before),

@@ -33,7 +33,7 @@ class Transport(Protocol):
     """Runs commands in a place that has Slurm's client programs."""
 
     def run(self, command: Sequence[str], *, stdin: bytes = b"", timeout_seconds: int = 30) -> Answer:
-        """Run `command` and return its answer, whatever its exit code is.
+        """Run `command` and return its answer, also if the exit code is not 0.
 
         The command gets `stdin` without an end of file, so it must know how much to read.
 

@@ -273,7 +273,7 @@ def verifies(check: LongCheck, quick: HealthCheck) -> bool:
 
 
 def first_checks(checks: Mapping[LongCheck, LongCheckSpec], node_set: NodeSetSpec) -> list[LongCheck]:
-    """Return the checks that verify new nodes of a set: those of one node, as others need nodes in service."""
+    """Return the checks that verify new nodes of a set: single-node checks, as other checks need nodes in service."""
     alone = [name for name, check in checks.items() if check.enabled and LONG_DEFAULTS[name].size == 1]
     reaching = [name for name in alone if _reaches(checks[name], node_set)]
     return [name for name in reaching if checks[name].undrain is UndrainRule.AUTO and applies(name, node_set)]

@@ -36,7 +36,7 @@ _AMBIENT = Access()
 
 
 def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
-    """Return the clusters of a program that was run against mocks, as a deployment would apply them."""
+    """Return the clusters that a program declares, from a run against mocks."""
     bodies = _bodies(deployment)
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))

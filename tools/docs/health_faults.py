@@ -1,4 +1,4 @@
-"""Tables of docs/health-check-tests.md from the tests: recordings, and the faults that tests inject into them."""
+"""Tables of docs/health-check-tests.md from the tests: recordings, and the injected faults."""
 
 import runpy
 import sys

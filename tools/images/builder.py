@@ -90,7 +90,7 @@ class Build:
     mirror: str | None = None
 
     def run(self, missing: Sequence[str]) -> None:
-        """Build the missing images, and those of their parents that are no longer stored."""
+        """Build the missing images, and their parents if they are no longer stored."""
         self.buildah.remove_containers()
         steps = to_build(self.recipe, missing, self.buildah.images())
         for number, name in enumerate(steps, start=1):

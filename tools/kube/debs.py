@@ -95,7 +95,7 @@ class Tool:
 
 @cache
 def tool(name: str) -> Tool:
-    """Return a program: the one on PATH if new enough, else the one of the unpacked packages.
+    """Return a program, from PATH if it is new enough there, else from the unpacked packages.
 
     One on PATH whose helper the machine does not have gets that of the unpacked packages.
     """

@@ -59,7 +59,7 @@ class FurtherMachines:
         return list(range(2, machines + 1))
 
     def up(self, number: int, report: Callable[[list[str]], None]) -> None:
-        """Start a machine that does not run, and those of its servers that do not run or have changed.
+        """Start a stopped machine, and its servers that have stopped or changed.
 
         `report` receives the lines that the start prints.
         """

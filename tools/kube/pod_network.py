@@ -15,7 +15,7 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def table(settings: Settings, *, not_routed: Sequence[str] = ()) -> str:
-    """Return our nft table as a script that replaces it in one step.
+    """Return the embedded cluster's nft table as a script that replaces it in one step.
 
     Packets of pods leave the machine under its own address. Outside packets reach neither pods nor the node's address,
     though the kernel would take them on any interface; those of the cluster's other machines come by interfaces whose

@@ -1,4 +1,4 @@
-"""Nameservers of the machine, and those of them that answer."""
+"""The machine's nameservers, and the ones that answer."""
 
 import ipaddress
 import secrets

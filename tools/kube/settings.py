@@ -80,7 +80,7 @@ class Settings:
 
     @property
     def loose_end(self) -> str:
-        """Interface of the first machine that replaces the one to this machine while it has no power."""
+        """Interface of the first machine that stands in for the link to this machine while it is powered off."""
         return f"{self.bridge}-x{self.number}"
 
     @property

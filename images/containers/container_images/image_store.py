@@ -255,7 +255,7 @@ def digest_of_folder(name: str) -> str:
 
 
 def _look_again(folder: Path) -> None:
-    """Have this node see what another one has just made in a folder.
+    """Make this node see what another node has just written to a folder.
 
     An NFS client remembers for up to a minute that a name is missing, unless it has changed the folder itself.
     """

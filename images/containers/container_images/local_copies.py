@@ -81,7 +81,7 @@ class LocalCopies:
             raise
 
     def _own_folder(self) -> Path:
-        """Return the user's folder on the disk, which no other user can have made or can replace.
+        """Return the user's folder on the disk. No other user can create or replace it.
 
         Raises:
             ImageError: Another user could.

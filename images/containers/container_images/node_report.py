@@ -213,7 +213,7 @@ def unused_seconds() -> float | None:
 
 
 def main() -> None:
-    """Report for ever."""
+    """Report until the process ends."""
     report = NodeReport(
         os.uname().nodename,
         say=lambda text: print(text, file=sys.stderr, flush=True),

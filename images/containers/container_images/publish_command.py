@@ -62,7 +62,7 @@ class _Publisher:
             (folder / name).chmod(0o755)
 
     def publish(self, images: Sequence[str]) -> list[str]:
-        """Bring what is missing, and remove what is not wanted. Return a problem for every image that is missing."""
+        """Bring missing images, and remove unwanted ones. Return a problem for every image that is missing."""
         with (self._folder / "locks/publisher").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

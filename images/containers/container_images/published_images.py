@@ -86,7 +86,7 @@ class PublishedImages:
 
 
 def _lock(descriptor: int) -> bool:
-    """Take a shared lock, unless another process holds it exclusively for longer than a look takes."""
+    """Take a shared lock, and return True; return False if another process keeps an exclusive lock."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

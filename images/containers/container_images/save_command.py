@@ -113,7 +113,7 @@ def _save(tree: int, folder: Path, target: Path, environment: Mapping[str, str])
 
 
 def _move(new: Path, target: Path) -> None:
-    """Move a saved container to its place, or to a folder next to it if what is there cannot be replaced.
+    """Move a saved container to its place, or next to it if the earlier container cannot be replaced.
 
     Raises:
         ImageError: It is in that folder.

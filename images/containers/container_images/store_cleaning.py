@@ -176,7 +176,7 @@ def _add_rights(path: Path, rights: int) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all that is in it, whatever modes an image has left there."""
+    """Remove a folder and its contents, also if an image has set modes that forbid it."""
     if folder.is_dir():
         open_to_owner(folder)
         shutil.rmtree(folder)
@@ -197,7 +197,7 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def recorded_size(image: Path) -> int:
-    """Return the bytes of an image's folder: those that its file says, or else those of its files."""
+    """Return the size of an image's folder in bytes, as recorded in it, or else the sum of its files."""
     try:
         return max(int((image / "size").read_text()), 0)
     except (OSError, ValueError):

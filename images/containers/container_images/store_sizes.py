@@ -1,4 +1,4 @@
-"""Sizes in folders of users, for root: no link in them is followed, and nothing in them is waited for."""
+"""Sizes of users' image folders, read as root: follows no links, and never blocks on special files."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _SIZE_BYTES = 32
 
 
 def names_in(folder: Path | int) -> list[str]:
-    """Return the names in a folder in their order, without hidden ones, at most 10,000; none if it cannot be read."""
+    """Return the sorted names in a folder, without hidden ones, at most 10,000; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in islice(entries, _MOST_NAMES) if not entry.name.startswith("."))

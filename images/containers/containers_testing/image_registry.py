@@ -1,4 +1,4 @@
-"""A registry with one image, which lets alice in, for the real skopeo."""
+"""A registry with one image, which accepts the user alice, for the real skopeo."""
 
 import base64
 import hashlib
@@ -82,7 +82,7 @@ def make_layout(
 
 
 class LayoutServer(BaseHTTPRequestHandler):
-    """A registry with one image of a layout, which lets alice in."""
+    """A registry with one image of a layout, which accepts the user alice."""
 
     layout: Path
     asked: list[str]

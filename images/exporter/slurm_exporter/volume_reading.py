@@ -31,7 +31,7 @@ class VolumeReading:
             self.take()
 
     def take(self) -> None:
-        """Read the files once. A failure is reported when it begins, and keeps the previous samples."""
+        """Read the files once. A failure keeps the previous samples, and is reported only when it begins."""
         try:
             self.samples, problem = self._read(), ""
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -86,7 +86,7 @@ class Node:
         return file
 
     def smi(self, output: str = "", script: str = "") -> None:
-        """Replace nvidia-smi with a program that runs a script and prints this for every query."""
+        """Replace nvidia-smi with a program that runs a script, and prints `output` for every query."""
         self.write("answer", output)
         program = self.write("usr/bin/nvidia-smi", f"#!/bin/sh\n{script}\ncat {self.root}/answer\n")
         program.chmod(0o755)

@@ -161,7 +161,7 @@ class SlurmCalls:
             raise SlurmCallError(f"sbatch printed no id: {printed[:80]!r}") from None
 
     def cancel(self, jobs: Sequence[int]) -> None:
-        """Cancel jobs; one that has ended stays as it is."""
+        """Cancel jobs. Ended jobs stay as they are."""
         if jobs:
             self._outcome("scancel", *map(str, jobs))
 

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check(node: str, settings_folder: str = SETTINGS, run_folder: str = RUN, slurm: Slurm | None = None) -> int:
-    """Run one round. A second one at the same time only reports a round that never ends."""
+    """Run one round. If another round still runs, only report one that takes too long."""
     calls, marker = slurm or Slurm(), f"{run_folder}/health.stopped"
     try:
         return _check(node, settings_folder, run_folder, calls, marker)

@@ -177,7 +177,7 @@ class Round:
             self._memory["unanswered"] = str(error)
 
     def _recall(self, node: NodeState) -> None:
-        """Restore from a drain's reason what an earlier pod knew about ports, and count no pass from before."""
+        """Restore an earlier pod's facts about ports from a drain's reason, without its count of passes."""
         if (check := check_of(node)) and (before := ports_before(node.reason)):
             ports = self._memory.setdefault("ports", {})
             ports.update({name: max(rate, ports.get(name, 0)) for name, rate in before.items()})

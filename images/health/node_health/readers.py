@@ -137,7 +137,7 @@ class Readers:
         readings.best_widths = {gpu.name: best.get(gpu.address, 0) for gpu in readings.gpus}
 
     def _gpus(self, output: str) -> tuple[smi.Gpu, ...]:
-        """Return the GPUs in an answer. If a program's name forged some, ask for every GPU alone."""
+        """Return the GPUs in an answer. If it contains forged GPUs, ask for every GPU separately."""
         try:
             return smi.parse_query(output)
         except smi.ForgedAnswerError as error:

@@ -77,7 +77,7 @@ for the memory's, and its temperature in degrees."""
 
 
 class ForgedAnswerError(ValueError):
-    """The answer describes more GPUs than it announces, as a program's name forges some. Ask for every GPU alone."""
+    """The answer describes more GPUs than it announces: a program's name forges some. Ask for every GPU separately."""
 
     def __init__(self, attached: int) -> None:
         super().__init__(f"{attached} GPUs announced, more described: the name of a program forges some")
@@ -248,7 +248,7 @@ def _is_active(gpu: Element, reason: str) -> bool:
 
 
 def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
-    """Return the error of a GPU that does not answer, and the error values of one that does."""
+    """Return the error of an unresponsive GPU, or the error values that a GPU reports."""
     texts = [(element.tag, (element.text or "").strip()) for element in gpu.iter() if element.tag not in _UNREAD]
     gone = next((text for _, text in texts if _GONE.search(text)), "")
     errors = [(tag, text) for tag, text in texts if _ERROR.fullmatch(text)]

@@ -117,5 +117,5 @@ UNKNOWN = Xid("not in the catalog", "any", FINDING)
 
 
 def xid(number: int) -> Xid:
-    """Return the error of a number; UNKNOWN for one that is not in the catalog."""
+    """Return the error with this number, or UNKNOWN if the catalog lacks it."""
     return XIDS.get(number, UNKNOWN)

@@ -107,7 +107,7 @@ class Jail:
 
 
 def command(*arguments: str | Path) -> list[str | Path]:
-    """Return the command line of one of the jail's commands, to run as a process of its own."""
+    """Return the command line that runs a jail command in a separate process."""
     folder = str(Path(layout.__file__).parents[1])
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); {_MAIN}", *arguments]
 

@@ -67,7 +67,7 @@ def populate(arguments: argparse.Namespace) -> int:
 
 
 def probe(arguments: argparse.Namespace) -> int:
-    """Test what a jail needs of the volume, in a directory of its own, and print the findings, also as JSON."""
+    """Test the volume for what a jail needs, in a separate directory, and print the findings as text and JSON."""
     accepted = dict(arguments.accept)
     report = storage_probe.probe(arguments.jail)
     for line in report.lines(accepted):

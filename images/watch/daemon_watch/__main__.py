@@ -1,4 +1,4 @@
-"""Watch a daemon for ever.
+"""Watch a daemon until the container ends.
 
 The arguments: DAEMON PORT PID MARK, which are slurmctld, slurmdbd or mariadb, the port to open, the process of the
 daemon, and a file that is made once it has answered.
@@ -14,7 +14,7 @@ from slurmd_watch.port import Port
 
 
 def main() -> None:
-    """Ask, act, and wait, in turn."""
+    """Check the daemon in a loop, and act on the answer."""
     daemon, number, process, mark = sys.argv[1:]
     with Port(int(number)) as port:
         watch = Watch(

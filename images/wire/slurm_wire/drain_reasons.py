@@ -1,4 +1,4 @@
-"""Reasons of drains, and the text of findings in a node's `Extra`: how our programs write them and read them again."""
+"""Reasons of drains, and findings in a node's `Extra`: their format, written and parsed."""
 
 import re
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def check_that_drains(reason: str) -> str | None:
 
 
 def named_check(reason: str) -> str:
-    """Return the check that a reason names, whatever an admin has added; `verification` for a new node's, or empty."""
+    """Return the check that a reason names, without an admin's additions; `verification` for a new node, or empty."""
     if reason.startswith(NOT_VERIFIED):
         return "verification"
     found = _HEALTH.match(reason)

@@ -13,7 +13,7 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?", re.ASCII)
 
 
 def names(hostlist: str) -> list[str]:
-    """Return the names in their order, at most `MOST_NAMES`.
+    """Return the names in the order of the expression, at most `MOST_NAMES`.
 
     Raises:
         ValueError: The text is no host list, or a range in it is longer than Slurm's own.

@@ -148,13 +148,13 @@ class LiveJail:
             self.report(f"jail: could not remove old trees, the next switch tries again: {outcome.failure}")
 
     def remove_work(self) -> None:
-        """Remove all Jobs that work or have worked on the trees. The trees stay."""
+        """Remove all Jobs of the trees, running or ended. The trees stay."""
         for job in self._jobs():
             self.kube.delete(job.path, dependents_first=True)
         self.kube.delete(config_map_path(self.namespace, _LIVE_JOBS))
 
     def _jobs(self) -> list[BatchJob]:
-        """Return this package's Jobs that work or have worked on the trees."""
+        """Return this package's Jobs of the trees, running or ended."""
         found = self.kube.find(job_path(self.namespace), {**self.selector})
         return [BatchJob.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
 

@@ -21,7 +21,7 @@ class DrainBatch:
 
 
 class JobsOfNodes:
-    """Jobs by the nodes that they hold or require, so that a batch does not look at those of all others."""
+    """Jobs by the nodes that they hold or require, so that a batch looks only at its own jobs."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._parts: dict[str, list[Job]] = {}

@@ -72,7 +72,7 @@ class LiveNodeSet:
 
     @property
     def newest_revision(self) -> str:
-        """Name of the newest template's revision, which pods have in a label; empty until Kubernetes has made it."""
+        """Revision of the newest template, as in the pods' label; empty until Kubernetes has created it."""
         return str((self.stateful_set or {}).get("status", {}).get("updateRevision", ""))
 
     @property
@@ -91,7 +91,7 @@ class LiveNodeSet:
         return {"metadata": {"annotations": {TAKEN_ANNOTATION: text}}}
 
     def names(self, first: int = 0) -> tuple[str, ...]:
-        """Return the nodes from this ordinal on that have a pod or may get one, in their order.
+        """Return the nodes from this ordinal on that have a pod or may get one, by ordinal.
 
         Pods that Kubernetes is already removing for good are left out.
         """

@@ -107,7 +107,7 @@ class Recreation:
         return sorted(names, key=self._rank)
 
     def groups(self, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return nodes in the order of their recreation, with those of the same rank together."""
+        """Return groups of nodes in the order of their recreation. Nodes of a group have the same rank."""
         return [tuple(group) for _, group in groupby(self.order(names), key=self._rank)]
 
     @cached_property

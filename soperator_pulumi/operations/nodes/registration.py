@@ -44,7 +44,7 @@ class NodeSetStatus:
         return pod is not None and pod.ready and not pod.going and node is not None and node.joined
 
     def missing_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the given nodes that have not joined."""
+        """Return the given nodes that have not joined."""
         return tuple(name for name in names if not self.joined(name))
 
     @property
@@ -202,7 +202,7 @@ class Registration:
         return status
 
     def not_joined(self, status: NodeSetStatus, names: Sequence[str], seconds: float) -> str:
-        """Return which of these nodes have not joined and why, in lines; empty if all have."""
+        """Return lines that name the nodes that have not joined, with reasons; empty if all have joined."""
         missing = status.missing_of(names)
         if not missing:
             return ""

@@ -1,4 +1,4 @@
-"""Load balancers: a Service of that type waits for ever if nothing assigns an address to it."""
+"""Load balancers: a Service of that type waits indefinitely if nothing assigns an address to it."""
 
 from collections.abc import Iterator, Sequence
 

@@ -34,7 +34,7 @@ def usable(machines: Sequence[Json]) -> list[Json]:
 
 
 def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
-    """Return the usable machines on which the pods may run, whatever their size."""
+    """Return the usable machines on which the pods may run, regardless of size."""
     return [entry for entry in usable(machines) if is_chosen(pods.spec, entry) and not repelling(pods.spec, entry)]
 
 

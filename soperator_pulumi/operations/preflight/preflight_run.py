@@ -70,7 +70,7 @@ class Preflight:
     clock: Clock = field(default_factory=MachineClock)
 
     def findings(self) -> list[Diagnosis]:
-        """Return all findings, those of reads before those of probes.
+        """Return all findings, first from reads, then from probes.
 
         Raises:
             KubernetesError: the cluster does not answer, or its namespaces cannot be read.

@@ -1,4 +1,4 @@
-"""Place of a cluster in Kubernetes: a namespace of its own, and the objects that the spec names."""
+"""Checks of a cluster's namespace, and of the objects that the spec names."""
 
 from collections.abc import Iterator
 

@@ -224,7 +224,7 @@ def _last_end(jobs: Collection[Job]) -> float | None:
 
 
 def _by_node(names: frozenset[str], things: Iterable[tuple[T, frozenset[str]]]) -> dict[str, tuple[T, ...]]:
-    """Return the things that name a node, for every node in `names` that has any."""
+    """Return the items of every node in `names`, without nodes that have none."""
     found: dict[str, list[T]] = {}
     for thing, nodes in things:
         for name in names & nodes:

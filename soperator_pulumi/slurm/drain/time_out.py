@@ -138,7 +138,7 @@ def _as_wholes(held: Sequence[Held], done: Treatment) -> list[Held]:
 
 
 def longest_wait_seconds(policy: DrainSpec) -> float:
-    """Return the time after which a run ends in any case, whatever its jobs do, in seconds."""
+    """Return the seconds after which a run ends regardless of its jobs."""
     longest = max(policy.timeout, policy.max_wait).total_seconds()
     match policy.on_timeout:
         case OnTimeout.ABORT:

@@ -1,4 +1,4 @@
-"""Recovery from a killed run of the CLI, as a user would do it by hand.
+"""Recovery from a killed run of the CLI, with the commands that a user would run.
 
 The lock of an ended process is cancelled. A resource whose creation was interrupted is added to the state if it exists,
 so that the next `up` finds it; the CLI itself would forget the resource, and then fail because it exists.

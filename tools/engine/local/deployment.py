@@ -128,7 +128,7 @@ class ProgramRun:
             run.state.save()
 
     async def read(self, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
-        """Return the properties of another stack, or of an object that others have made, which no state stores."""
+        """Return the properties of another stack, or of an existing object. The state stores neither."""
         self._see(urn)
         if request.type == other_stacks.REFERENCE_TYPE:
             properties = other_stacks.read(self._target, self._project.name, request.id)

@@ -70,7 +70,7 @@ class Engine(Protocol):
         ...
 
     async def read(self, urn: str, request: resource_pb2.ReadResourceRequest) -> Properties:
-        """Return the properties of a reference to another stack, or of an object that others have made."""
+        """Return the properties of a reference to another stack, or of an existing object."""
         ...
 
     def log(self, severity: int, message: str, urn: str) -> None:
@@ -147,7 +147,7 @@ class Servicer(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.Engine
     async def ReadResource(
         self, request: resource_pb2.ReadResourceRequest, context: Context
     ) -> resource_pb2.ReadResourceResponse:
-        """Read the outputs of another stack, or an object that others have made."""
+        """Read the outputs of another stack, or an existing object."""
         urn = self._urn_of(request.parent, request.type, request.name)
         try:
             properties = await self._engine.read(urn, request)

@@ -1,4 +1,4 @@
-"""Kubernetes objects that the program reads, and that others have made."""
+"""Existing Kubernetes objects that the program reads."""
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue

@@ -76,7 +76,7 @@ class AccountSync:
             return None
 
     def _read_declared(self) -> dict[AccountFile, bytes]:
-        """Read the declared files in one version: the kubelet switches the symbolic link ..data to the next version."""
+        """Read all declared files from the same version, although the kubelet may switch the link ..data meanwhile."""
         while True:
             version = self._version()
             contents = {}

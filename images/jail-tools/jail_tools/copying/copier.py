@@ -148,7 +148,7 @@ def make(folder: int, name: str, entry: Entry) -> bool:
 
 
 def remove(folder: int, name: str) -> None:
-    """Remove whatever has a name in an opened folder, with all that is in it; no symbolic link is followed."""
+    """Remove an entry of an open folder, and everything below it. Symbolic links are not followed."""
     try:
         os.unlink(name, dir_fd=folder)
     except IsADirectoryError:

@@ -1,1 +1,1 @@
-"""Filling a tree, from the marker that is written first to the one that is written last."""
+"""Filling a tree, from its first marker to its last."""

@@ -1,1 +1,1 @@
-"""Tests a jail's storage, in a directory of its own, before the volume is filled."""
+"""Tests a jail's storage, in a separate directory, before the volume is filled."""

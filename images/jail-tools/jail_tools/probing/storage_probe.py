@@ -1,4 +1,4 @@
-"""The probe of a claim, in a directory of its own: once per claim, and again after a refusal.
+"""Probe of a claim, in a separate directory: once per claim, and again after a refusal.
 
 A killed probe leaves that directory; the next one removes it.
 """

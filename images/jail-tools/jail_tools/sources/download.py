@@ -25,7 +25,7 @@ class Download:
     """A download under way, in a thread: `stream` gives its bytes in order, `finish` checks them."""
 
     def __init__(self, url: str, sha256: str) -> None:
-        """Ask the server.
+        """Open the download at the server.
 
         Args:
             url: http or https. Messages show it without what may be secret in it.

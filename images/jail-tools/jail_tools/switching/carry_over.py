@@ -90,7 +90,7 @@ def _has_package(change: PackageChange, there: Mapping[str, Package]) -> bool:
 
 
 def _has(change: PathChange, old: int, new: int) -> bool:
-    """Return True if the new tree is already as users have made the old one."""
+    """Return True if the new tree already has the users' changes to the old tree."""
     there = resolve_beneath.lookup(new, change.path)
     if change.how is How.REMOVED or there is None:
         return change.how is How.REMOVED and there is None

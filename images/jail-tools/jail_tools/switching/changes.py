@@ -245,7 +245,7 @@ def _owners(root: int, changed: Iterable[PackageChange]) -> dict[str, str]:
 
 
 def _merged_directories(root: int) -> dict[str, str]:
-    """Return those of /bin, /lib ... that are links into /usr, as dpkg's lists have the old paths."""
+    """Return the top directories, such as /bin, that are links into /usr, as dpkg lists files by the old paths."""
     found = {}
     for name in resolve_beneath.names(root):
         if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):

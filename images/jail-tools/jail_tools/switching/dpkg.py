@@ -40,7 +40,7 @@ class Package:
 
     @property
     def lists(self) -> tuple[str, str]:
-        """Paths of the list of its files. The first is for packages that can be installed for several architectures."""
+        """Possible paths of the package's file list. The first is used if several architectures can be installed."""
         return f"{INFO}/{self.key}.list", f"{INFO}/{self.name}.list"
 
     def field(self, name: str) -> str:

@@ -82,7 +82,7 @@ def _parts(cpu: Path) -> Iterator[Cpus]:
 
 
 def _first_of(folder: Path, *names: str) -> Cpus:
-    """Return the CPUs of the first file that exists. Later names are those of older kernels."""
+    """Return the CPUs of the first file that exists. Older kernels use the later names."""
     return next((cpus for name in names if (cpus := parse_cpus(_text(folder / name)))), Cpus())
 
 

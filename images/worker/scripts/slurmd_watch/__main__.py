@@ -1,4 +1,4 @@
-"""Watch slurmd for ever.
+"""Watch slurmd until the container ends.
 
 The arguments: PORT SERVICE, the port to open and the directory of slurmd's service.
 """
@@ -12,7 +12,7 @@ from slurmd_watch.watch import Watch, run_silently
 
 
 def main() -> None:
-    """Ask, act, and wait, in turn."""
+    """Check slurmd in a loop, and act on the answer."""
     number, service = sys.argv[1:]
     with Port(int(number)) as port:
         watch = Watch(port, Path(service), time.monotonic, run_silently)

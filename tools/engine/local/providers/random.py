@@ -37,7 +37,7 @@ class _Kind:
 
     @property
     def defaults(self) -> PlainMap:
-        """Values of inputs that are not given."""
+        """Default values of inputs."""
         switches: PlainMap = {key: True for key, wanted in self.inputs.items() if wanted is bool}
         return switches | {key: 0 for key in self.inputs if key.startswith("min")}
 

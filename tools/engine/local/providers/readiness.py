@@ -155,7 +155,7 @@ def service(obj: Object, evidence: RuleInput) -> Readiness:
 
 
 def claim(obj: Object, evidence: RuleInput) -> Readiness:
-    """Require a bound claim, or one that its first pod will bind."""
+    """Require that the claim is bound, or that its first pod will bind it."""
     phase = _get(obj, "status", "phase", default="")
     waits = any(o.get("volumeBindingMode") == "WaitForFirstConsumer" for o in evidence.related)
     return Readiness(phase == "Bound" or (waits and phase == "Pending"), f"it is {phase or 'new'}, not Bound")
