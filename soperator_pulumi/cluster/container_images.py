@@ -105,7 +105,12 @@ def _store(parts: Parts, *, read_only: bool = False) -> Mount:
 
 def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
     spec = parts.spec
-    places = _mounts(parts, containers)
+    places = [
+        _store(parts),
+        mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "64Mi"),
+        *_credentials(containers),
+    ]
     main = ContainerArgs(
         name="publish",
         # slurmd's image has the programs that bring images for users.
@@ -123,15 +128,6 @@ def _job(scope: Scope, parts: Parts, containers: ContainersSpec) -> JobSpecArgs:
         volume_mounts=[place.in_container() for place in places],
     )
     return filling_job(scope, spec, CONTAINER_IMAGES, main, places=places, attempts=_ATTEMPTS)
-
-
-def _mounts(parts: Parts, containers: ContainersSpec) -> list[Mount]:
-    return [
-        _store(parts),
-        mounts.config_files(HEALTH_CONFIG_MAP, layout.HEALTH_SETTINGS),
-        mounts.memory("tmp", layout.TEMPORARY_DIR, "64Mi"),
-        *_credentials(containers),
-    ]
 
 
 def _credentials(containers: ContainersSpec) -> list[Mount]:

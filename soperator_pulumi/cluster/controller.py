@@ -28,7 +28,6 @@ from soperator_pulumi.cluster.containers import (
     users_sidecar,
 )
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
-from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.slurm_releases import version_mark, version_of_spec
@@ -113,7 +112,14 @@ def _role(parts: Parts) -> Role:
     # A directory of the volume, as the root of many volumes is open to all users, or to root only.
     state = mounts.claim("state", parts.state.name, layout.STATE_DIR, _STATE_IN_VOLUME)
     run = mounts.memory("run", layout.RUN_DIR, "1Mi")
-    places = [*_mounts(), run, state]
+    places = [
+        munge_socket(),
+        mounts.config_files(SLURM_CONFIG_MAP, SLURM_FILES),
+        merged_users(),
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
+        run,
+        state,
+    ]
     key = jwt_key(parts.keys)
     users, users_mounts = users_sidecar(spec, parts.jail.name, writes_tree=True)
     daemon = ContainerArgs(
@@ -160,13 +166,4 @@ def _state_in_use(spec: ClusterSpec) -> list[EnvVarArgs]:
     return [
         EnvVarArgs(name="STATE_IN_USE", value_from=EnvVarSourceArgs(config_map_key_ref=told)),
         *([EnvVarArgs(name=layout.STATE_LOSS_ACCEPTED, value=accepted)] if accepted else []),
-    ]
-
-
-def _mounts() -> list[Mount]:
-    return [
-        munge_socket(),
-        mounts.config_files(SLURM_CONFIG_MAP, SLURM_FILES),
-        merged_users(),
-        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
     ]

@@ -104,7 +104,13 @@ def _cron_job(name: str, scope: Scope, parts: Parts, check: LongCheck, given: Lo
 def _template(scope: Scope, parts: Parts, check: LongCheck) -> PodTemplateSpecArgs:
     spec = parts.spec
     sidecar, sidecar_mounts = munged(spec, parts.keys.munge, guaranteed=False)
-    places = _mounts(parts)
+    places = [
+        munge_socket(),
+        mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
+        mounts.config_files(HEALTH_CHECKS, layout.LONG_CHECK_SETTINGS),
+        *_homes(parts),  # with the reports
+        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
+    ]
     container = ContainerArgs(
         name="long-check",
         # slurmd's image has the clients of Slurm and the checks already.
@@ -155,15 +161,4 @@ def _homes(parts: Parts) -> list[Mount]:
         submount
         for submount in with_submounts(homes, parts.spec, SubmountRole.WORKER)
         if submount.path == layout.HOMES_DIR
-    ]
-
-
-def _mounts(parts: Parts) -> list[Mount]:
-    """Return the pod's mounts. Reports are among the homes."""
-    return [
-        munge_socket(),
-        mounts.config_files(USERS_CONFIG_MAP, layout.USER_FILES),
-        mounts.config_files(HEALTH_CHECKS, layout.LONG_CHECK_SETTINGS),
-        *_homes(parts),
-        mounts.memory("tmp", layout.TEMPORARY_DIR, "16Mi"),
     ]

@@ -2,8 +2,10 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion, Placed
@@ -95,7 +97,7 @@ def _numbers(given: Mapping[str, tuple[str, tuple[Leaf, ...]]]) -> dict[str, int
     return {key: int(value) for key, (value, _) in given.items() if key in COUNTS and value.isdecimal()}
 
 
-def counterpart_of(key: str) -> "Callable[[Conversion, object, Sequence[Leaf]], None] | None":
+def counterpart_of(key: str) -> "_Writer | None":
     """Return the function that writes a parameter into its place in the spec; None for all others."""
     return _COUNTERPARTS.get(key.lower())
 
@@ -106,29 +108,23 @@ def follows(key: str, value: object) -> str:
     return reason if all(re.fullmatch(pattern, word.strip().lower()) for word in str(value).split(",")) else ""
 
 
-def _put_enforce(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
-    _put_words(work, "enforce", Enforce, entries(work, value, leaves), {"all": _ALL_RULES})
-
-
-def _put_store(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
-    _put_words(work, "store", StoredPart, entries(work, value, leaves), {})
-
-
 def _put_words(
     work: Conversion,
+    value: object,
+    leaves: Sequence[Leaf],
+    *,
     key: str,
     allowed: type[StrEnum],
-    words: Iterable[tuple[str, tuple[Leaf, ...]]],
-    groups: dict[str, tuple[StrEnum, ...]],
+    groups: Mapping[str, tuple[StrEnum, ...]] = MappingProxyType({}),
 ) -> None:
-    for word, leaves in words:
+    for word, own in entries(work, value, leaves):
         known = groups.get(word.lower(), (allowed(word.lower()),) if word.lower() in {*allowed} else ())
         if isinstance(work.stack.get("accounting"), Placed):
-            work.needless(leaves, "accounting is off")
+            work.needless(own, "accounting is off")
             continue
         for rule in known:
-            work.add(work.listed("accounting", key), str(rule), leaves)
-        work.cannot(leaves, f"accounting.{key} takes {', '.join(allowed)}")
+            work.add(work.listed("accounting", key), str(rule), own)
+        work.cannot(own, f"accounting.{key} takes {', '.join(allowed)}")
 
 
 def _put_max_nodes(work: Conversion, value: object, leaves: Sequence[Leaf]) -> None:
@@ -136,8 +132,10 @@ def _put_max_nodes(work: Conversion, value: object, leaves: Sequence[Leaf]) -> N
     work.put(work.mapping("slurm"), "max_nodes", number, leaves)
 
 
-_COUNTERPARTS = {
-    "accountingstorageenforce": _put_enforce,
-    "accountingstoreflags": _put_store,
+_Writer = Callable[[Conversion, object, Sequence[Leaf]], None]
+
+_COUNTERPARTS: dict[str, _Writer] = {
+    "accountingstorageenforce": partial(_put_words, key="enforce", allowed=Enforce, groups={"all": _ALL_RULES}),
+    "accountingstoreflags": partial(_put_words, key="store", allowed=StoredPart),
     "maxnodecount": _put_max_nodes,
 }

@@ -186,11 +186,8 @@ def overlaid(below: Tree | None, above: Tree | None) -> Tree | None:
     if isinstance(below, Mapping) and isinstance(above, Mapping):
         merged = {key: overlaid(item, above.get(key)) for key, item in below.items()}
         return {**merged, **{key: item for key, item in above.items() if key not in below}}
-    return above if not isinstance(below, Mapping) or not _is_empty_mapping(above) else below
-
-
-def _is_empty_mapping(tree: Tree) -> bool:
-    return isinstance(tree, Leaf) and tree.value == {}
+    is_empty_mapping = isinstance(above, Leaf) and above.value == {}
+    return below if isinstance(below, Mapping) and is_empty_mapping else above
 
 
 def read(text: str, name: str, prefix: str = "", first_line: int = 0) -> list[Tree]:

@@ -24,7 +24,16 @@ def nic_cluster_policy(spec: NetworkOperatorSpec) -> dict[str, Any]:
         driver = image("doca-driver", spec.ofed_driver)
         parts["ofedDriver"] = {**driver, "upgradePolicy": {"autoUpgrade": False}}
     if spec.shared_rdma:
-        config = {"configList": [_shared(pool.name, pool.pods, pool.devices) for pool in spec.shared_rdma]}
+        config = {
+            "configList": [
+                {
+                    "resourceName": pool.name,
+                    "rdmaHcaMax": pool.pods,
+                    "selectors": _selectors(pool.devices, interfaces="ifNames"),
+                }
+                for pool in spec.shared_rdma
+            ]
+        }
         parts["rdmaSharedDevicePlugin"] = {**image("k8s-rdma-shared-dev-plugin"), "config": _text(config)}
     if spec.host_devices:
         config = {
@@ -41,10 +50,6 @@ def nic_cluster_policy(spec: NetworkOperatorSpec) -> dict[str, Any]:
     if spec.ip_pools:
         parts["nvIpam"] = image("nvidia-k8s-ipam")
     return {**parts, **_placement(spec), "tolerations": [GPU_TAINT, *written(spec.tolerations)]}
-
-
-def _shared(name: str, pods: int, devices: SelectedDevices) -> dict[str, Any]:
-    return {"resourceName": name, "rdmaHcaMax": pods, "selectors": _selectors(devices, interfaces="ifNames")}
 
 
 def _whole(name: str, devices: SelectedDevices, *, rdma: bool) -> dict[str, Any]:

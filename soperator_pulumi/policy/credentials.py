@@ -140,12 +140,10 @@ def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     for where, part in _parts(value, path):
         if isinstance(part, list):
             yield from _in_words(where, part)
-        elif isinstance(text := look(part, "value"), str) and (kind := _of_pair(str(look(part, "name")), text)):
-            yield (*where, "value"), kind
-
-
-def _of_pair(name: str, value: str) -> str | None:
-    return kind_of(f"{name}: {value}") or kind_by_name(name, value)
+        elif isinstance(text := look(part, "value"), str):
+            name = str(look(part, "name"))
+            if kind := kind_of(f"{name}: {text}") or kind_by_name(name, text):
+                yield (*where, "value"), kind
 
 
 def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:

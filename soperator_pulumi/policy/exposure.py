@@ -81,9 +81,11 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
         if key == SOURCE_RANGES and not cidrs:  # the specification has priority
             where = ("metadata", "annotations", key)
             cidrs += [(where, cidr.strip()) for cidr in text.split(",")] if isinstance(text, str) else [(where, text)]
+    # A patch without a type and without ranges changes neither.
+    is_wanted = ranges is not None or look(resource.props, "spec", "type") == "LoadBalancer"
     if ranges is UNKNOWN:
         yield not_known(resource, path)
-    elif _is_wanted(resource, ranges) and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
+    elif is_wanted and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
     yield from admitted(resource, path, cidrs)
 
@@ -92,11 +94,6 @@ def is_internal(annotations: Mapping[str, object], internal: Mapping[str, str] =
     """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts them."""
     given = {key: str(annotations[key]).lower() for key in internal.keys() & annotations.keys()}
     return bool(given) and all(internal[key] == value for key, value in given.items())
-
-
-def _is_wanted(resource: ResourceView, ranges: object) -> bool:
-    """Return True if ranges must be given. A patch without a type and without ranges changes neither."""
-    return ranges is not None or look(resource.props, "spec", "type") == "LoadBalancer"
 
 
 def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
@@ -338,14 +335,10 @@ def _user_namespaces(resource: ResourceView, _run: Circumstances, _settings: Pol
             continue
         if text is UNKNOWN:
             yield not_known(resource, ("files", name))
-        elif _has_word("user_namespaces", str(text)):
+        elif any("user_namespaces" in line.split() for line in str(text).splitlines() if not line.startswith("#")):
             yield Finding(
                 resource, ("files", name), "lets users create namespaces, which exposes more of the kernel to them"
             )
-
-
-def _has_word(word: str, text: str) -> bool:
-    return any(word in line.split() for line in text.splitlines() if not line.startswith("#"))
 
 
 USER_NAMESPACES = ResourcePolicy(

@@ -47,15 +47,15 @@ def _merged(given: Any, change: Any) -> Any:  # noqa: ANN401 any tree of values
     if change is None:
         return given
     if isinstance(given, Mapping) and isinstance(change, Mapping):
-        return {**given, **{key: _changed(given, key, item) for key, item in change.items()}}
+        changed = {
+            key: item if key in _ATOMIC and item is not None else _merged(given.get(key), item)
+            for key, item in change.items()
+        }
+        return {**given, **changed}
     if _has_names(given) and _has_names(change):
         by_name = {item["name"]: item for item in given}
         return [*{**by_name, **{item["name"]: _merged(by_name.get(item["name"]), item) for item in change}}.values()]
     return change
-
-
-def _changed(given: Mapping[str, Any], key: str, change: Any) -> Any:  # noqa: ANN401 any tree of values
-    return change if key in _ATOMIC and change is not None else _merged(given.get(key), change)
 
 
 def _has_names(value: object) -> bool:

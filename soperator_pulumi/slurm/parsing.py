@@ -63,6 +63,7 @@ def _read(text: str, key: str, read: Callable[[dict[str, Any]], T]) -> T:
 
 def _node(node: dict[str, Any]) -> Node:
     reason = str(node.get("reason") or "")
+    extra = printable(str(node.get("extra") or ""))
     return Node(
         name=str(node["name"]),
         state=frozenset(node["state"]),
@@ -72,7 +73,7 @@ def _node(node: dict[str, Any]) -> Node:
         generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
         memory_mib=_count(node.get("real_memory")),
         partitions=frozenset(_words(node.get("partitions") or ())),
-        findings=_findings(printable(str(node.get("extra") or ""))),
+        findings=tuple(_words(extra.removeprefix(_FINDINGS))) if extra.startswith(_FINDINGS) else (),
     )
 
 
@@ -81,10 +82,6 @@ def _names_of(gres: str) -> Iterator[str]:
     for part in re.sub(r"\([^)]*\)", "", gres).split(","):
         if name := part.partition(":")[0].strip():
             yield name
-
-
-def _findings(extra: str) -> tuple[str, ...]:
-    return tuple(_words(extra.removeprefix(_FINDINGS))) if extra.startswith(_FINDINGS) else ()
 
 
 def _job(job: dict[str, Any]) -> Job:

@@ -63,12 +63,10 @@ def changed_keys(secret: str, old: Mapping[str, str], new: Mapping[str, str]) ->
             yield f"{secret}/{name}: {'added' if name in new else 'removed'}"
             continue
         before, after = _settings(name, old[name]), _settings(name, new[name])
-        keys = [] if before is None or after is None else _different(before, after)
+        keys: list[str] = []
+        if before is not None and after is not None:
+            keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         yield f"{secret}/{name}: {', '.join(f'{key} changed' for key in keys) or 'changed'}"
-
-
-def _different(before: Mapping[str, list[str]], after: Mapping[str, list[str]]) -> list[str]:
-    return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
 def _values(name: str, text: str) -> Iterator[str]:

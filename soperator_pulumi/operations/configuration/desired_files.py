@@ -112,7 +112,9 @@ class DesiredFiles(BaseModel):
             "labels": self.labels,
             "annotations": {**self.annotations, **marks},
         }
-        data = {name: _encoded(text) for name, text in self.files.items()} if self.is_secret else self.files
+        data = self.files
+        if self.is_secret:
+            data = {name: base64.b64encode(text.encode()).decode() for name, text in data.items()}
         return {"apiVersion": "v1", "kind": self.kind.value, "metadata": metadata, "data": data}
 
 
@@ -121,8 +123,9 @@ class LiveFiles:
 
     def __init__(self, body: Json) -> None:
         data: dict[str, str] = body.get("data") or {}
-        is_secret = body.get("kind") == FilesKind.SECRET
-        self.files = {name: _decoded(text) for name, text in data.items()} if is_secret else data
+        if body.get("kind") == FilesKind.SECRET:
+            data = {name: base64.b64decode(text).decode(errors="replace") for name, text in data.items()}
+        self.files = data
         self._metadata: Json = body["metadata"]
 
     @property
@@ -149,14 +152,6 @@ class LiveFiles:
             and desired.labels.items() <= labels.items()
             and desired.annotations.items() <= self._annotations.items()
         )
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def _decoded(text: str) -> str:
-    return base64.b64decode(text).decode(errors="replace")
 
 
 def digest(files: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 
@@ -21,7 +22,7 @@ def text_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
 def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     """Return the report as JSON, in the form of docs/preflight.md."""
     clusters = [
-        {"cluster": key, **_counts(findings), "findings": [_as_json(finding) for finding in findings]}
+        {"cluster": key, **_counts(findings), "findings": [asdict(finding) for finding in findings]}
         for key, findings in found.items()
     ]
     return json.dumps({"refused": is_refused(found), "clusters": clusters}, indent=2) + "\n"
@@ -53,14 +54,3 @@ def _lines(found: Diagnosis) -> str:
 def _counts(found: Sequence[Diagnosis]) -> dict[str, int]:
     counts = Counter(diagnosis.severity for diagnosis in found)
     return {severity: counts[severity] for severity in _ORDER}
-
-
-def _as_json(found: Diagnosis) -> dict[str, str]:
-    return {
-        "check": found.check,
-        "severity": found.severity,
-        "place": found.place,
-        "found": found.found,
-        "needed": found.needed,
-        "cure": found.cure,
-    }

@@ -1,5 +1,6 @@
 """Text of a plan for users: its preview, its progress, and its error."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -266,14 +267,10 @@ def waited_for(plan: Plan, names: Sequence[str], now: float, zone: tzinfo | None
             holders.setdefault(job.job_id, (job, []))[1].append(name)
         if not plan.waiting[name].jobs:
             others.setdefault(plan.waiting[name].why, []).append(name)
-    last_first = sorted(holders.values(), key=lambda held: -_end(held[0]))
+    last_first = sorted(holders.values(), key=lambda held: -math.inf if (end := held[0].ends_at) is None else -end)
     jobs = [f"{compress(names)} {named(job)} {ending(job, now, zone)}" for job, names in last_first]
     rest = [f"{compress(names)} {why}" for why, names in others.items()]
     return [line for line in (listed(jobs, _JOBS_IN_A_LINE), listed(rest, _JOBS_IN_A_LINE)) if line]
-
-
-def _end(job: Job) -> float:
-    return float("inf") if job.ends_at is None else job.ends_at
 
 
 def time_left(policy: DrainSpec, elapsed_seconds: float) -> str:
