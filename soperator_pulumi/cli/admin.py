@@ -13,6 +13,7 @@ from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.kubeconfig import client_settings
 
 START_TIMEOUT_SECONDS = 180
 """Time to pull the small image and mount the jail on a new machine."""
@@ -111,7 +112,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Open a root shell in the jail."""
-    return session(Kubectl(kubectl_on_path(), access_in(given), given.namespace), given.line)
+    access = access_in(given)
+    client_settings(access)  # says what is wrong with a kubeconfig in one line, which kubectl does not
+    return session(Kubectl(kubectl_on_path(), access, given.namespace), given.line)
 
 
 COMMAND = Command(

@@ -13,12 +13,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
+import urllib3
 from kubernetes import client
 from kubernetes.stream.ws_client import portforward_call
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.access import Access
-from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.kube.exec_transport import why_not_opened
+from soperator_pulumi.kube.kubeconfig import client_settings, not_reached
 
 SSHD_PORT = 2222
 CHUNK_BYTES = 65536
@@ -30,10 +32,10 @@ def main() -> int:
     options = _parse_arguments()
     try:
         cluster = client_settings(Access(options.kubeconfig, options.context))
+        if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace, options.login):
+            return 0
     except KubernetesError as error:
         sys.exit(str(error))
-    if join(sys.stdin.fileno(), sys.stdout.buffer, cluster, options.namespace, options.login):
-        return 0
     sys.exit(
         f"no pod of {options.login} in namespace {options.namespace} is ready. Look at the pods: "
         f"kubectl --namespace {options.namespace} get pods, then run again"
@@ -49,6 +51,9 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
         cluster: Address and credentials of the API server.
         namespace: The namespace of the Slurm cluster.
         login: Component label of the login pods. Default: those outside the pools.
+
+    Raises:
+        KubernetesError: The API server is not reached, or refuses.
     """
     pods = f"{cluster.host}/api/v1/namespaces/{namespace}/pods"
     pod = _ready_login_pod(cluster, pods, login)
@@ -57,7 +62,10 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
     # The client's CoreV1Api, for which this is written there, takes half a second to import.
     ports = [("ports", str(SSHD_PORT))]
     url = f"{pods}/{pod}/portforward"
-    forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
+    try:
+        forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
+    except client.ApiException as error:
+        raise KubernetesError(f"pod {namespace}/{pod}: no log-in: {why_not_opened(error, cluster.host)}.") from error
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: once sshd has closed, no one waits for more input.
@@ -76,16 +84,25 @@ def _parse_arguments() -> argparse.Namespace:
 
 
 def _ready_login_pod(cluster: client.Configuration, pods: str, login: str) -> str | None:
-    response = client.ApiClient(cluster).rest_client.pool_manager.request(
-        "GET",
-        f"{pods}?labelSelector=app.kubernetes.io/component={login}",
-        headers=_credentials(cluster),
-        timeout=API_TIMEOUT_SECONDS,
-    )
-    found = json.loads(response.data)
-    if response.status != 200:
-        sys.exit(f"the Kubernetes API at {cluster.host}: {found.get('message', response.reason)}")
-    return next((pod["metadata"]["name"] for pod in found["items"] if _ready(pod)), None)
+    try:
+        response = client.ApiClient(cluster).rest_client.pool_manager.request(
+            "GET",
+            f"{pods}?labelSelector=app.kubernetes.io/component={login}",
+            headers=_credentials(cluster),
+            timeout=API_TIMEOUT_SECONDS,
+        )
+    except urllib3.exceptions.HTTPError as error:
+        raise KubernetesError(not_reached(cluster.host, error)) from error
+    try:
+        found = json.loads(response.data)
+        if response.status != 200:
+            raise KubernetesError(f"The Kubernetes API at {cluster.host}: {found.get('message', response.reason)}")
+        return next((pod["metadata"]["name"] for pod in found["items"] if _ready(pod)), None)
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        raise KubernetesError(
+            f"{cluster.host} answers {response.status} {response.reason}, but not as a Kubernetes API does. Check the "
+            "server in the kubeconfig."
+        ) from error
 
 
 def _ready(pod: Mapping[str, Any]) -> bool:

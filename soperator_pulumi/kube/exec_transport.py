@@ -11,6 +11,7 @@ from kubernetes import client
 from kubernetes.stream.ws_client import ERROR_CHANNEL, websocket_call
 
 from soperator_pulumi.errors import TransportError
+from soperator_pulumi.kube.kubeconfig import not_reached
 from soperator_pulumi.slurm.transport import Answer
 
 _POLL_SECONDS = 1.0
@@ -83,7 +84,8 @@ class ExecTransport:
                 _preload_content=False,
             )
         except client.ApiException as error:
-            raise TransportError(f"{self}: cannot run commands there: {_reason(error)}.") from error
+            reason = why_not_opened(error, self._configuration.host)
+            raise TransportError(f"{self}: cannot run commands there: {reason}.") from error
         except (websocket.WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
             raise TransportError(f"{self}: cannot be reached: {str(error).rstrip('.')}.") from error
 
@@ -113,6 +115,17 @@ def bearer_token(configuration: client.Configuration) -> str | None:
     return str(bearer) if bearer else None
 
 
+def why_not_opened(error: client.ApiException, host: str) -> str:
+    """Return why a WebSocket was not opened: the server's words, or that it is not reached; without a final period."""
+    if isinstance(error.__context__, OSError):
+        return not_reached(host, error.__context__).rstrip(".")
+    message = str(error.reason or error).rpartition("-+-+-")[2].strip()  # the last part of the library's message
+    try:
+        return str(json.loads(message)["message"]).rstrip(".")
+    except (ValueError, KeyError, TypeError):
+        return message.rstrip(".")
+
+
 def exit_code(status: str) -> int | str:
     """Return the exit code in the last message of an exec, or the text that replaces it.
 
@@ -137,12 +150,3 @@ def _text(parts: Sequence[bytes]) -> str:
 def _name(command: Sequence[str]) -> str:
     """Return a command for a message, without its arguments, which may be long."""
     return " ".join(command[:2])
-
-
-def _reason(error: client.ApiException) -> str:
-    """Return the server's message: the last part of the library's message about a refused WebSocket."""
-    message = str(error.reason or error).rpartition("-+-+-")[2].strip()
-    try:
-        return str(json.loads(message)["message"]).rstrip(".")
-    except (ValueError, KeyError, TypeError):
-        return message.rstrip(".")

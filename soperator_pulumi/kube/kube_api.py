@@ -14,7 +14,7 @@ from kubernetes import client
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.exec_transport import ExecTransport, bearer_token
-from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.kube.kubeconfig import client_settings, not_reached
 from soperator_pulumi.kube.verbs import FIELD_MANAGER, LOG_LINES, Json
 from soperator_pulumi.slurm.shared_reads import SharedReads
 from soperator_pulumi.slurm.transport import Transport
@@ -161,10 +161,7 @@ class Cluster:
                 retries=_RETRIES,
             )
         except urllib3.exceptions.HTTPError as error:
-            raise KubernetesError(
-                f"The Kubernetes API at {self._configuration.host} is not reached: {_cause(error)}. "
-                "Check that the cluster runs, and that KUBECONFIG or the given kubeconfig and context name it."
-            ) from error
+            raise KubernetesError(not_reached(self._configuration.host, error)) from error
 
 
 def _json(data: bytes) -> Json:
@@ -173,9 +170,3 @@ def _json(data: bytes) -> Json:
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _cause(error: BaseException) -> str:
-    """Return the innermost cause: outer ones repeat addresses and retries."""
-    reason = getattr(error, "reason", None)
-    return _cause(reason) if isinstance(reason, BaseException) else str(error).rpartition(": ")[2]

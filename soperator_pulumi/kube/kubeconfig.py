@@ -60,12 +60,25 @@ def client_settings(access: Access) -> client.Configuration:
     return settings
 
 
+def not_reached(host: str, error: BaseException) -> str:
+    """Return the message for an API server that does not answer."""
+    return (
+        f"The Kubernetes API at {host} is not reached: {_cause(error)}. "
+        "Check that the cluster runs, and that KUBECONFIG or the given kubeconfig and context name it."
+    )
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost cause: outer ones repeat addresses and retries."""
+    reason = getattr(error, "reason", None)
+    return _cause(reason) if isinstance(reason, BaseException) else str(error).rpartition(": ")[2]
+
+
 class _Loader(_KubeConfigLoader):  # type: ignore[misc] # see there
     """The library's loader, with two differences.
 
     A failed exec plugin is an error: the library would continue without credentials. Certificates and keys are in
-    unnamed
-    files: the library would leave them in /tmp when a process is killed, as engines do with their providers.
+    unnamed files: the library would leave them in /tmp when a process is killed, as engines do with their providers.
     """
 
     _cluster: Any

@@ -3,13 +3,18 @@
 import json
 import shutil
 import subprocess
+import sys
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+import urllib3
 import yaml
+from kubernetes import client
 
 from soperator_pulumi import cli
 from soperator_pulumi.cli import ssh_proxy
+from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.policy.registry import POLICIES
 from tests.strategies import a_cluster
 
@@ -81,9 +86,49 @@ def test_a_login_pod_that_waits_for_its_last_sessions_gets_no_new_one(metadata: 
     assert ssh_proxy._ready({"metadata": metadata, "status": ready}) is takes
 
 
-def test_the_admin_s_pod_starts_for_the_session_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://127.0.0.1:1", "The Kubernetes API at http://127.0.0.1:1 is not reached: [Errno 111]"),
+        ("", "cannot read a cluster from it"),
+    ],
+)
+def test_a_login_without_an_api_ends_with_one_line(tmp_path: Path, server: str, said: str) -> None:
+    file = tmp_path / "kubeconfig"
+    if server:
+        described = {**KUBECONFIG, "clusters": [{"name": "one", "cluster": {"server": server}}]}
+        file.write_text(yaml.safe_dump(described))
+    words = ["-m", "soperator_pulumi.cli.ssh_proxy", "--namespace", "hpc", "--kubeconfig", str(file)]
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_answer_of_another_server_than_kubernetes_ends_a_login_with_one_line(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    page = BytesIO(b"<html>Sign in</html>")
+    answer = urllib3.HTTPResponse(body=page, status=200, reason="OK")
+    monkeypatch.setattr(urllib3.PoolManager, "request", lambda *_args, **_named: answer)
+    settings = client.Configuration(host="https://one.example")
+    with pytest.raises(KubernetesError, match="answers 200 OK, but not as a Kubernetes API does"):
+        ssh_proxy.join(0, BytesIO(), settings, "hpc")
+
+
+def test_the_admin_shell_says_what_is_wrong_with_a_kubeconfig_before_it_asks_kubectl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["admin", "-n", "hpc", "--kubeconfig", str(tmp_path / "missing")]) == 2
+    assert "error: kubeconfig: cannot read a cluster from it" in capsys.readouterr().err
+
+
+def test_the_admin_s_pod_starts_for_the_session_alone(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     fake = tmp_path / "kubectl"
     fake.write_text(
         f'#!/bin/sh\necho "$@" >> {tmp_path}/words\ncase "$*" in *" get "*) printf 0;; *exec*) exit 3;; esac\n'
