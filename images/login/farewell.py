@@ -1,4 +1,4 @@
-"""Farewell of a login pod: users are told that it stops, and waited for. Run as farewell.py GRACE_SECONDS.
+"""Stop of a login pod: tells users on their terminals, and waits for their processes. Run as farewell.py GRACE_SECONDS.
 
 The preStop hook of sshd's container. Kubernetes removes a pod that stops from the Service at once, so that no one else
 logs in, and kills the container GRACE_SECONDS after the hook began. All processes of a user count, so a tmux that no

@@ -142,7 +142,7 @@ def _containers(spec: ClusterSpec, claim: Claim) -> tuple[ContainerArgs, list[Co
 
 
 def _filled_before() -> EnvVarArgs:
-    """Return the variable that tells of the last filling. Before the first one, there is no such ConfigMap."""
+    """Return the variable with the record of the last filling. Its ConfigMap exists only after the first filling."""
     told = ConfigMapKeySelectorArgs(name=layout.JAIL_FILLED, key=layout.JAIL_FILLED, optional=True)
     return EnvVarArgs(name=layout.JAIL_FILLED_BEFORE, value_from=EnvVarSourceArgs(config_map_key_ref=told))
 

@@ -26,7 +26,7 @@ _PROXIES = {"http_proxy", "https_proxy", "no_proxy", "all_proxy"}
 
 
 def put_plug_stack(work: Conversion, text: Section) -> None:
-    """Write `containers` if plugstack.conf loads or includes Pyxis, and account for it plugin by plugin."""
+    """Write `containers` if plugstack.conf loads or includes Pyxis, and report every plugin."""
     lines = [line.split() for line in text.text().splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         work.needless(text, "it loads no plugin")
@@ -47,7 +47,7 @@ def put_plug_stack(work: Conversion, text: Section) -> None:
 
 
 def put_pyxis(work: Conversion, origin: Section | Iterable[Leaf]) -> None:
-    """Write `containers`, as the input has Pyxis."""
+    """Write `containers` in place of Pyxis."""
     work.put(work.stack, "containers", {}, origin, _PYXIS)
 
 
@@ -57,7 +57,7 @@ def is_of_images(path: str) -> bool:
 
 
 def tell_of_proxies(work: Conversion, environment: Section) -> None:
-    """Account for proxies in the environment of slurmd."""
+    """Report proxies in the environment of slurmd."""
     for variable in environment.items():
         if variable.at("name").text().lower() in _PROXIES:
             work.cannot(variable, "containers.proxy is that of images, and node_sets[].environment is that of jobs")

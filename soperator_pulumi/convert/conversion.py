@@ -1,4 +1,4 @@
-"""A conversion in progress: the stack that is being written, and an account of every value of the input."""
+"""A conversion in progress: the stack as written so far, and the outcome for every value of the input."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

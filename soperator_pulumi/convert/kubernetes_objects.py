@@ -52,7 +52,7 @@ def only_one(sources: Sequence[Source], kind: str) -> Source | None:
 
 
 def account_for_others(work: Conversion, sources: Sequence[Source], known: Mapping[str, str]) -> None:
-    """Account for resources that are not converted, every one as a whole.
+    """Report resources that are not converted, as one entry for every resource.
 
     Args:
         work: The conversion.

@@ -55,7 +55,7 @@ def place_pods(
 
 
 def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Section) -> None:
-    """Write CPUs and memory into `pod_resources.requests` or `.limits`. Other resources are not accounted for."""
+    """Write CPUs and memory into `pod_resources.requests` or `.limits`. Other resources are left to the caller."""
     for name in ("cpu", "memory"):
         place = amounts.at(name)
         if place:

@@ -71,7 +71,7 @@ def apply(
     *,
     elsewhere: Sequence[tuple[str, ...]] = (),
 ) -> None:
-    """Account for values that have no account yet.
+    """Apply the rules to the values that have no account yet.
 
     Args:
         work: The conversion.

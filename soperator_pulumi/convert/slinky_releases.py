@@ -88,7 +88,7 @@ _MARKS = {
 
 
 def release_of(root: Section, version: str, name: str, given: str = "") -> tuple[SlinkyRelease, str]:
-    """Return the release that values are written for, and the reason in words; an empty one if nothing tells it.
+    """Return the release that values are written for, and the reason in words; an empty reason if it is a guess.
 
     Args:
         root: The values.
@@ -125,7 +125,7 @@ def _number(version: str) -> tuple[int, int] | None:
 
 
 def _told(root: Section, version: str) -> tuple[SlinkyRelease, str]:
-    """Return the release that the input tells, and by what; the newest one if nothing tells it."""
+    """Return the release of the input, and the reason in words; without evidence the newest, and no reason."""
     number = _number(version)
     if number is not None:
         return _RELEASES.get(number, NEWEST), f"its version is {version}"

@@ -77,7 +77,7 @@ _RULES: tuple[Rule, ...] = (
 
 
 def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Section], release: str) -> None:
-    """Write the cluster that values describe.
+    """Convert the cluster that values of Slinky's chart describe.
 
     Args:
         work: The conversion.
@@ -204,7 +204,7 @@ def _own_leaf(place: Section) -> tuple[Leaf, ...]:
 
 
 def _laid_over(chart: Section, place: Section) -> Section:
-    """Return a set laid over its defaults. One that is null has only them."""
+    """Return a set laid over its defaults. A null set has only the defaults."""
     return Section(overlaid(chart.tree, place.tree) if place else chart.tree, place.path)
 
 

@@ -186,7 +186,7 @@ def place_partitions(work: Conversion, partitions: list[Partition], node_sets: M
 
 
 def _choose_default(work: Conversion) -> None:
-    """Keep one default partition: Slurm takes the last one. Say so if the input has none, and the stack has."""
+    """Keep one default partition, the last one, as Slurm does. Report a default that only the stack has."""
     items = work.stack.get("partitions", [])
     defaults = [item for item in items if "default" in item and item["default"].value]
     for item in defaults[:-1]:

@@ -84,7 +84,7 @@ def _put_size(work: Conversion, item: dict[str, Any], spec: Section) -> None:
 
 
 def _sizes(work: Conversion, item: dict[str, Any], static: Section) -> dict[str, tuple[str, tuple[Leaf, ...]]]:
-    """Return the numbers of CPUs in a node's static configuration, with their parts, and account for its rest."""
+    """Return the numbers of CPUs in a node's static configuration, with their parts, and report the other settings."""
     if not static or not isinstance(static.tree, Leaf):
         return {}
     pairs = [setting for line in lines(static.text()) for setting in settings(line)]

@@ -36,7 +36,7 @@ _OTHER_KINDS = {
 
 
 def convert_soperator_resources(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster that custom resources describe.
+    """Convert the cluster that soperator's custom resources describe.
 
     Args:
         work: The conversion.

@@ -95,7 +95,7 @@ _RELEASED_NAME = "soperator"
 
 
 def convert_soperator_values(work: Conversion, sources: Sequence[Source]) -> None:
-    """Write the cluster that values describe.
+    """Convert the cluster that values of soperator's charts describe.
 
     Args:
         work: The conversion.
@@ -166,7 +166,7 @@ def _node_set(place: Section, keys: tuple[str | int, ...], version: str) -> Sour
 
 
 def _put_rest(work: Conversion, values: Section, node_sets: Section) -> None:
-    """Write what the custom resources do not hold."""
+    """Write the parts of the cluster that only values have, not custom resources."""
     for key, value in values.at("annotations").entries():
         work.put(work.mapping("annotations"), key, value.text(), value, "annotation of all objects")
     containers = [

@@ -108,7 +108,7 @@ class ServiceAccounts:
             self._uses.append((role, name))
 
     def put(self) -> None:
-        """Write the ServiceAccounts: one of the input that one role has is created, and others have to exist."""
+        """Write the ServiceAccounts. The stack creates those of a single role that the input has; others must exist."""
         work = self.work
         names = [name.text() for _, name in self._uses]
         for role, place in self._uses:

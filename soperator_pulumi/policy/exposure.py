@@ -126,7 +126,7 @@ def _is_any(selector: object, labels: Mapping[str, str]) -> bool:
 
 
 def admitted(resource: ResourceView, path: Path, cidrs: Sequence[tuple[Path, object]]) -> Iterator[Finding]:
-    """Judge the ranges one by one, then all together: two halves may add up to everything."""
+    """Yield findings about single ranges, then about all of them together: two halves may add up to everything."""
     yield from (not_known(resource, where) for where, cidr in cidrs if cidr is UNKNOWN)
     networks = [(where, found) for where, cidr in cidrs if (found := network(cidr))]
     wide = [where for where, found in networks if is_public([found])]

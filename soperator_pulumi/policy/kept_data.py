@@ -77,7 +77,7 @@ def _begun_anew(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _is_disposable(claim: ResourceView) -> object:
-    """Return True, False or UNKNOWN: whether the program gives a reason why a claim's data may be lost."""
+    """Return True if a claim has a reason why its data may be lost; UNKNOWN if a preview does not know it."""
     if claim.is_ours:
         return False
     reason = look(claim.props, "metadata", "annotations", DISPOSABLE_ANNOTATION)

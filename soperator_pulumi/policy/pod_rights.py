@@ -113,7 +113,7 @@ def _capabilities(pod: PodView, path: Path, context: object, allowed: Mapping[st
 
 
 def _context(pod: PodView, path: Path, context: object) -> Iterator[Finding]:
-    """Judge the settings that contexts of pods and of containers share."""
+    """Yield findings about the settings that security contexts of pods and containers share."""
     if context is UNKNOWN:
         return
     yield from _is_false(pod.resource, (*path, *_HOST_PROCESS), look(context, *_HOST_PROCESS))

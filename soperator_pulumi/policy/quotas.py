@@ -104,7 +104,7 @@ def _object(resource: ResourceView) -> tuple[str, ...]:
 
 
 def _unclear(resource: ResourceView, counted: Sequence[str]) -> Iterator[Finding]:
-    """Yield numbers that are unknown or invalid. They count as 0 GPUs, and as one pod."""
+    """Yield findings about unknown and invalid numbers. They count as 0 GPUs, and as one pod."""
     numbers = [(_count_path(resource), look(resource.props, *_count_path(resource)))]
     for pod in pods_of(resource):
         yield from (not_known(resource, path) for path in pod.unknown())

@@ -1,4 +1,4 @@
-"""Policies on a recorded deployment: the report of a preview with the pack, without an engine.
+"""Policies on a recorded deployment: the violations that a preview would report, without an engine.
 
 Example::
 

@@ -203,7 +203,7 @@ def problems(accounting: AccountingSpec | None, images: ImagesSpec, users: tuple
 
 
 def qos_problems(extra: Mapping[str, object], partitions: Sequence[PartitionSpec]) -> Iterator[Problem]:
-    """Yield settings about QOS, none of which exists in a cluster without accounting. Slurm ignores case."""
+    """Yield the settings about QOS, which does not exist without accounting. Slurm ignores case."""
     none = f'but there is no QOS with accounting: "{NONE}"'
     for name, value in extra.items() if known(extra) else ():
         if name.lower() == "preempttype" and str(value).lower() == "preempt/qos":

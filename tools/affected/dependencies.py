@@ -72,7 +72,7 @@ def is_in(file: str, places: Iterable[str]) -> bool:
 
 
 class _Edges:
-    """Nodes that parts of files use."""
+    """Edges of the graph: the nodes that a part of a file uses."""
 
     def __init__(self, tree: SourceTree, facts: Mapping[str, PythonFacts]) -> None:
         self._tree = tree

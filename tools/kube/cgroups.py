@@ -1,4 +1,4 @@
-"""cgroup of all processes and pods of this Kubernetes, so that none is lost.
+"""The cgroup of the embedded Kubernetes: all its processes and pods are below it, so that `make down` finds them.
 
 Both versions are supported: one hierarchy per controller (v1, also systemd's hybrid form) and the unified one (v2).
 """

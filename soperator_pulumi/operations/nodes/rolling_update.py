@@ -189,8 +189,8 @@ class RollingUpdate:
             except DrainError as error:
                 self._undrain_all()
                 raise DrainError(
-                    f"{error}\n  The rolling update of {self.registration.node_set} stops here: {run.progress()}, the "
-                    "others stay in service with theirs. Run again to continue."
+                    f"{error}\n  The rolling update of {self.registration.node_set} stops here: {run.progress()}. The "
+                    "other nodes keep their pods and stay in service. Run again to continue."
                 ) from error
             except NotReadyError:
                 self._undrain_all()

@@ -199,7 +199,9 @@ def _too_large(pods: PlannedPods, there: Mapping[str, _Resources], to_come: Sequ
         cure = _smaller(pods, there)
     needed = ", ".join(f"{shown(name, value)} {name}" for name, value in pods.requests.items())
     if resources and len(resources) == len(short) and not missing:
-        return warned(CHECK, pods.place, text, f"{needed} on one machine", "The program installs what lists them.")
+        return warned(
+            CHECK, pods.place, text, f"{needed} on one machine", "The program installs the part that lists them."
+        )
     return refused(CHECK, pods.place, text, f"{needed} on one machine", cure)
 
 
