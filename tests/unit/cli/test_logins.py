@@ -4,6 +4,8 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 
@@ -116,6 +118,34 @@ def test_an_answer_of_another_server_than_kubernetes_ends_a_login_with_one_line(
     settings = client.Configuration(host="https://one.example")
     with pytest.raises(KubernetesError, match="answers 200 OK, but not as a Kubernetes API does"):
         ssh_proxy.join(0, BytesIO(), settings, "hpc")
+
+
+class WithoutPortForward(BaseHTTPRequestHandler):
+    """A Kubernetes API with a login pod, whose user may not forward ports."""
+
+    def do_GET(self) -> None:
+        ready = {"metadata": {"name": "login-0"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        refused = "/portforward" in self.path
+        answer = {"message": 'pods "login-0" is forbidden'} if refused else {"items": [ready]}
+        body = json.dumps(answer).encode()
+        self.send_response(403 if refused else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: object) -> None:
+        """Print nothing."""
+
+
+def test_a_login_without_the_right_to_forward_ports_ends_with_the_servers_words() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), WithoutPortForward) as server:
+        threading.Thread(target=server.serve_forever).start()
+        settings = client.Configuration(host=f"http://127.0.0.1:{server.server_port}")
+        try:
+            with pytest.raises(KubernetesError, match=r'^pod hpc/login-0: no log-in: pods "login-0" is forbidden\.$'):
+                ssh_proxy.join(0, BytesIO(), settings, "hpc")
+        finally:
+            server.shutdown()
 
 
 def test_the_admin_shell_says_what_is_wrong_with_a_kubeconfig_before_it_asks_kubectl(
