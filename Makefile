@@ -80,8 +80,8 @@ build: .venv/.installed  ## fetch and build the servers and images of a cluster,
 
 test: check build  ## run what CI runs: `make check`, then engines and clusters for real
 	@$(PYTHON) -m tests.cluster.fetch
-	@# Three processes on two cores: a test of a cluster waits for most of its time.
-	@$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --maxfail 30 tests/engine tests/cluster
+	@# Four processes on two cores: a test of a cluster waits for most of its time.
+	@$(PYTHON) -m pytest -n 4 --dist loadfile --no-loadscope-reorder --maxfail 30 tests/engine tests/cluster
 
 bench: build  ## measure ratios against the alternatives, and print them with their goals in one table; BENCH_SIZE=smallest shows that it works
 	@$(PYTHON) -m pytest -s tests/bench
