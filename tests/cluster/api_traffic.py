@@ -7,12 +7,14 @@ import asyncio
 import json
 import re
 import ssl
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlsplit
 
 from soperator_pulumi.kube.access import Access
@@ -26,6 +28,7 @@ _REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/\S*) HTTP/1\.1\r\n")
 
 _LONGEST_START = 32 * 1024
 _CHUNK = 256 * 1024
+_START_SECONDS = 10
 
 
 @dataclass
@@ -50,27 +53,15 @@ class Traffic:
 def counted(kubeconfig: Path, context: str | None, folder: Path) -> Iterator[Traffic]:
     """Serve a proxy to the API server of a kubeconfig with client certificates, and count what passes."""
     proxy = _Proxy(kubeconfig, context, Traffic(folder / "counted.kubeconfig"))
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    thread = Thread(target=asyncio.run, args=(proxy.run(),))
     thread.start()
+    port, stop = proxy.serving.result(_START_SECONDS)
     try:
-        server = asyncio.run_coroutine_threadsafe(asyncio.start_server(proxy.serve, "127.0.0.1"), loop).result()
-        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        proxy.traffic.kubeconfig.write_text(json.dumps(_kubeconfig(address)))
+        proxy.traffic.kubeconfig.write_text(json.dumps(_kubeconfig(f"http://127.0.0.1:{port}")))
         yield proxy.traffic
-        loop.call_soon_threadsafe(server.close)
     finally:
-        asyncio.run_coroutine_threadsafe(_end_connections(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
+        stop()
         thread.join()
-        loop.close()
-
-
-async def _end_connections() -> None:
-    connections = asyncio.all_tasks() - {asyncio.current_task()}
-    for connection in connections:
-        connection.cancel()
-    await asyncio.gather(*connections, return_exceptions=True)
 
 
 def _kubeconfig(address: str) -> dict[str, object]:
@@ -90,20 +81,33 @@ class _Proxy:
     def __init__(self, kubeconfig: Path, context: str | None, traffic: Traffic) -> None:
         settings = client_settings(Access(str(kubeconfig), context))
         self.traffic = traffic
+        self.serving: Future[tuple[int, Callable[[], object]]] = Future()
+        """Port of the proxy, and a function that ends `run`, once it serves."""
         self._server = urlsplit(settings.host)
         self._security = ssl.create_default_context(cafile=settings.ssl_ca_cert)
         assert settings.cert_file, "the kubeconfig has a client certificate"
         self._security.load_cert_chain(settings.cert_file, settings.key_file)
 
-    async def serve(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+    async def run(self) -> None:
+        """Serve until the end is asked for. The end of the loop cancels connections that are still open."""
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._serve, "127.0.0.1")
+        self.serving.set_result((server.sockets[0].getsockname()[1], partial(loop.call_soon_threadsafe, ended.set)))
+        await ended.wait()
+        server.close()
+
+    async def _serve(self, requests: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         """Serve a client until it, or the API server, closes the connection."""
-        answers, upstream = await asyncio.open_connection(
-            self._server.hostname, self._server.port or 443, ssl=self._security
-        )
-        with suppress(asyncio.CancelledError):  # at the end. The streams of Python 3.11 would print it
-            await asyncio.gather(
-                _pass(requests, upstream, self._counter_of_requests()), _pass(answers, client, self._count_answer)
+        with closing(client.transport), suppress(asyncio.CancelledError, OSError):
+            answers, upstream = await asyncio.open_connection(
+                self._server.hostname, self._server.port or 443, ssl=self._security
             )
+            try:
+                await asyncio.gather(
+                    _pass(requests, upstream, self._counter_of_requests()), _pass(answers, client, self._count_answer)
+                )
+            finally:
+                upstream.transport.abort()  # a close would wait for the API server's answer
 
     def _count_answer(self, chunk: bytes) -> None:
         self.traffic.received += len(chunk)
