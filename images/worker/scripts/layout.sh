@@ -14,7 +14,6 @@ JAIL_OWN=/run/slurm/jail-own
 JOB_FILES=/run/slurm/job-files
 KNOWN_MESSAGES=/opt/slurm/lib/known_messages.so
 LAST_WORDS=/run/termination-log
-LOST_CLIENTS=/opt/slurm/lib/lost_clients.so
 MESSAGE_QUEUES=/dev/mqueue
 NODE_GRES=/run/slurm/gres.conf
 OPEN_AS_USER=/opt/slurm/lib/open_as_user.so
