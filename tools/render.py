@@ -10,8 +10,7 @@ import pulumi
 
 from soperator_pulumi.cli.render import write
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.manifests import Manifests, manifests_of
-from soperator_pulumi.testing import Deployment, deploy
+from soperator_pulumi.testing import Deployment, Manifests, deploy, manifests_of
 from tools import console, paths
 from tools.console import UserError, say, step
 from tools.engine import Target

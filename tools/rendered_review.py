@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 from soperator_pulumi.cli import markdown
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.manifests import manifests_of
 from soperator_pulumi.policy.recorded import Violation, judge
+from soperator_pulumi.testing import manifests_of
 from tools import console, paths
 from tools.console import UserError, say, step
 from tools.engine import Target

@@ -10,7 +10,7 @@ from soperator_pulumi.cli.any_command import Command
 from soperator_pulumi.cli.preflight_options import add_stack_outputs, stack_outputs_in
 from soperator_pulumi.errors import Problem, SoperatorError, SpecError
 from soperator_pulumi.kube.access import Access
-from soperator_pulumi.manifests import manifests_of
+from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_file import read_stack_file
 

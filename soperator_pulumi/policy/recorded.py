@@ -34,7 +34,7 @@ from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import stack_rules
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path
 from soperator_pulumi.policy.view import STACK_TYPE, ResourceView
-from soperator_pulumi.testing import PROJECT, STACK, Deployment, Recorded, Secret
+from soperator_pulumi.simulation.deployment import PROJECT, STACK, Deployment, Recorded, Secret
 
 __all__ = ["Judgement", "Violation", "judge"]
 

@@ -1,8 +1,8 @@
 """A deployment of a stack's file against mocks, which creates nothing."""
 
+from soperator_pulumi.simulation.deployment import Deployment, deploy
 from soperator_pulumi.stack import program
 from soperator_pulumi.stack.stack_file import StackFile
-from soperator_pulumi.testing import Deployment, deploy
 
 
 def dry_run(stack: StackFile) -> Deployment:

@@ -10,15 +10,15 @@ from soperator_pulumi.cluster import SlurmCluster
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
-from soperator_pulumi.manifests import manifests_of
 from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy
+from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_config import name_in
 from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stack_file
-from soperator_pulumi.testing import Deployment, Recorded, Secret, deploy
 
 _DOMAIN = ".svc."
 _GPU_OPERATOR = "GpuOperator"

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from soperator_pulumi import SlurmCluster
-from soperator_pulumi.manifests import manifests_of
-from soperator_pulumi.testing import deploy
+from soperator_pulumi.testing import deploy, manifests_of
 from tests.engine.conftest import Stack
 from tools import paths
 from tools.kube.debs import tool

@@ -18,7 +18,7 @@ _FEW = 3
 """Number of files whose quick tests end before worker processes have started."""
 
 _AS_MANY_AS_CORES = ("-n", "auto", "--dist", "loadfile")
-_THREE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
+_FOUR = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--maxfail", "30")
 """Processes for cluster tests, which mostly wait; as in `make test`."""
 
 
@@ -48,7 +48,7 @@ class PytestRun:
     def command(self) -> list[str]:
         """Command line of the run."""
         in_one_process = self.tier not in ON_KUBERNETES and len(self.files) <= _FEW
-        workers = () if in_one_process else _THREE if self.tier in ON_KUBERNETES else _AS_MANY_AS_CORES
+        workers = () if in_one_process else _FOUR if self.tier in ON_KUBERNETES else _AS_MANY_AS_CORES
         return [sys.executable, "-m", "pytest", *workers, *self.files]
 
 

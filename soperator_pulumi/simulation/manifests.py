@@ -4,8 +4,7 @@ Example::
 
     import pulumi_kubernetes as kubernetes
 
-    from soperator_pulumi.manifests import manifests_of
-    from soperator_pulumi.testing import deploy
+    from soperator_pulumi.testing import deploy, manifests_of
 
     def program() -> None:
         kubernetes.core.v1.ConfigMap("motd", metadata={"name": "motd"}, data={"text": "Welcome"})
@@ -26,10 +25,10 @@ import yaml
 
 from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import acts_as
-from soperator_pulumi.manifests_page import ManifestsPage, SecretNote
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from soperator_pulumi.render import layout
-from soperator_pulumi.testing import Deployment, Recorded, Secret
+from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret
+from soperator_pulumi.simulation.manifests_page import ManifestsPage, SecretNote
 
 _KUBERNETES = "kubernetes:"
 

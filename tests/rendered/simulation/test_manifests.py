@@ -16,9 +16,8 @@ import yaml
 from soperator_pulumi import Platform, SlurmCluster, testing
 from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import ServedBy
-from soperator_pulumi.manifests import Manifests, manifests_of
-from soperator_pulumi.manifests_page import _ACTS, ManifestsPage, SecretNote
-from soperator_pulumi.testing import Deployment, deploy
+from soperator_pulumi.simulation.manifests_page import _ACTS, ManifestsPage, SecretNote
+from soperator_pulumi.testing import Deployment, Manifests, deploy, manifests_of
 from tools import paths
 
 PAGE = (paths.ROOT / "docs" / "your-cluster.md").read_text()

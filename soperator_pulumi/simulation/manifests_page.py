@@ -7,7 +7,7 @@ from typing import Any
 
 from soperator_pulumi import __version__
 from soperator_pulumi.lifecycle.resource import acts_as
-from soperator_pulumi.testing import Recorded
+from soperator_pulumi.simulation.deployment import Recorded
 
 _MAKING = {
     "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > password",
