@@ -3,7 +3,8 @@
 The pods are on a machine that kwok simulates, which reports them as running. The nodes of the real slurmctld are of
 Slurm's state EXTERNAL, which it takes as nodes that are there, without a slurmd: nothing registers, and no job runs.
 
-`WORKERS=64` has fewer, which shows that the tests work, and `WORKERS=4096` the default of `slurm.max_nodes`.
+`WORKERS=64` has fewer, which shows that the tests work, and `WORKERS=4096` the default of `slurm.max_nodes`. With `-s`,
+pytest prints the costs.
 """
 
 import json
@@ -253,7 +254,6 @@ def test_what_waits_asks_no_more_often_in_a_second(by_workers: tuple[Measured, M
     assert (many.calls + many.commands) / many.seconds <= CALLS_A_SECOND
     assert many.received / many.seconds <= few.received / few.seconds * TIMES * LONGER_NAMES
     assert many.deletions <= few.deletions * TIMES
-    assert many.seconds <= few.seconds * TIMES
 
 
 def test_no_process_needs_memory_that_grows_faster_than_the_workers(by_workers: tuple[Measured, Measured]) -> None:
