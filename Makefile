@@ -101,7 +101,7 @@ docs: .venv/.installed  ## regenerate what is written from the sources: referenc
 site: .venv/.installed  ## build the pages and the Python API as a site with search: make site DIR=site
 	@$(PYTHON) -m tools.site $(if $(DIR),--folder '$(DIR)')
 
-pictures: .venv/.installed  ## draw the pictures of docs/pictures again; diagrams by Graphviz (apt-get install graphviz)
+pictures: .venv/.installed  ## draw the pictures of docs/pictures again, by Graphviz and Chromium (apt-get install graphviz chromium)
 	@$(PYTHON) -m tools.pictures
 
 dist: .venv/.installed  ## build the wheel and the source distribution in dist/

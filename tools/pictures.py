@@ -1,7 +1,7 @@
 """`make pictures`: draws the pictures of `docs/pictures` from their sources there.
 
 A `.dot` file is a diagram, drawn by Graphviz. A `.txt` file is what a terminal showed, drawn by Rich: the first line is
-the command, the rest is its output.
+the command, the rest is its output. A `.html` file is a page of `make dashboard`, which Chromium shows.
 """
 
 import io
@@ -19,6 +19,12 @@ from tools import console, paths
 from tools.console import UserError
 
 _FOLDER = paths.ROOT / "docs" / "pictures"
+_PACKAGES = {"dot": "graphviz", "chromium": "chromium"}
+"""Debian's packages of the programs that draw."""
+
+_PAGE_SIZE = "1400,960"
+"""Width and height in pixels of the part of a page that is shown."""
+
 _OWN_FONTS = re.sub(r" *@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 """Rich's frame with the reader's own fonts, as a page loads nothing from elsewhere."""
 
@@ -36,8 +42,11 @@ def terminal(name: str, text: str) -> str:
 
 def draw(source: Path) -> Path:
     """Draw a source's picture next to it and return its path."""
-    picture = source.with_suffix(".svg")
-    if source.suffix == ".txt":
+    picture = source.with_suffix(".png" if source.suffix == ".html" else ".svg")
+    if source.suffix == ".html":
+        options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={_PAGE_SIZE}")
+        subprocess.run(["chromium", *options, f"--screenshot={picture}", source.as_uri()], check=True)
+    elif source.suffix == ".txt":
         picture.write_text(terminal(source.stem, source.read_text()))
     else:
         subprocess.run(["dot", "-Tsvg", "-o", str(picture), str(source)], check=True)
@@ -46,9 +55,10 @@ def draw(source: Path) -> Path:
 
 def main() -> None:
     """Draw all pictures."""
-    if not shutil.which("dot"):
-        raise UserError("`dot` draws the diagrams and is not on PATH. Install it: apt-get install graphviz")
-    for source in sorted((*_FOLDER.glob("*.dot"), *_FOLDER.glob("*.txt"))):
+    if missing := [name for name in _PACKAGES if not shutil.which(name)]:
+        packages = " ".join(_PACKAGES[name] for name in missing)
+        raise UserError(f"Not on PATH, but needed for pictures: {', '.join(missing)}. Run: apt-get install {packages}")
+    for source in sorted(path for path in _FOLDER.iterdir() if path.suffix in {".dot", ".txt", ".html"}):
         print(draw(source).relative_to(paths.ROOT))
 
 

@@ -2,7 +2,10 @@
 
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from tools import paths, pictures
+from tools.console import UserError
 
 
 def words(picture: str) -> str:
@@ -21,3 +24,15 @@ def test_a_picture_loads_nothing_from_elsewhere() -> None:
 def test_the_picture_of_the_preview_is_drawn_from_its_text() -> None:
     folder = paths.ROOT / "docs" / "pictures"
     assert (folder / "preview.svg").read_text() == pictures.terminal("preview", (folder / "preview.txt").read_text())
+
+
+def test_programs_that_are_missing_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match=r"dot, chromium\. Run: apt-get install graphviz chromium"):
+        pictures.main()
+
+
+def test_the_picture_of_the_dashboard_has_its_page() -> None:
+    folder = paths.ROOT / "docs" / "pictures"
+    assert (folder / "dashboard.png").read_bytes().startswith(b"\x89PNG")
+    assert "Slurm cluster" in (folder / "dashboard.html").read_text()
