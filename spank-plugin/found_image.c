@@ -102,7 +102,7 @@ static bool is_current(const char *version, const char *image)
         if (!(path = strchr(path, ' ')) || !*++path)
             return false;
     if (!realpath(image, meant) || strncmp(path, meant, length = strlen(meant)) != 0 ||
-        (path[length] != '\0' && path[length] != '/') || stat(path, &status) < 0 ||
+        (path[length] != '\0' && path[length] != '/') || access(path, R_OK) < 0 || stat(path, &status) < 0 ||
         asprintf(&now, "%ju %jd %jd %s", (uintmax_t)status.st_ino, (intmax_t)status.st_size,
                  (intmax_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec, path) < 0)
         return false;

@@ -72,7 +72,7 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     startup_failure.scope = FAILURE_NONE;
     if (config_load(&config, count, arguments, &startup_failure) == 0)
         container_step_register(spank, &startup_failure);
-    if (report_prepare() < 0 || start_signals_prepare() < 0)
+    if (report_prepare() < 0)
         slurm_error("jail: share memory with tasks: %m");
     return 0;
 }
@@ -117,12 +117,15 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
         start_deadline_set(START_DEADLINE_SECONDS, &startup_failure) < 0 || prepare_for_user(spank, &startup_failure) < 0 ||
         slurmstepd_memory_read_score("/proc/self/oom_score_adj", &score_of_slurmstepd, &startup_failure) < 0 ||
         direct_pmix(spank, &startup_failure) < 0 ||
-        container_step_prepare(spank, &config, &startup_failure) < 0 ||
-        !(config.isolate_pid || config.isolate_ipc))
+        container_step_prepare(spank, &config, &startup_failure) < 0)
         return 0;
     if (spank_get_item(spank, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
         fail_with(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
-    else if (step_id != SLURM_EXTERN_CONT) /* which has no tasks */
+    if (startup_failure.scope != FAILURE_NONE || step_id == SLURM_EXTERN_CONT) /* which has no tasks */
+        return 0;
+    if (start_signals_prepare() < 0)
+        slurm_error("jail: share a pipe with tasks: %m");
+    if (config.isolate_pid || config.isolate_ipc)
         isolation_start(&isolation, config.isolate_pid, config.isolate_ipc, &startup_failure);
     return 0;
 }

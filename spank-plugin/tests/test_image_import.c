@@ -412,6 +412,16 @@ TEST(an_image_in_a_file_that_has_changed_needs_the_importer)
     CHECK(runs_of_two_steps(want_file, write_again) == 2);
 }
 
+static void close_file(void)
+{
+    CHECK(chmod("/home/user/file", 0) == 0);
+}
+
+TEST(an_image_in_a_file_that_its_user_may_no_longer_read_needs_the_importer)
+{
+    CHECK(runs_of_two_steps(want_file, close_file) == 2);
+}
+
 static void relink(void)
 {
     world_write("/home/user/new", "image");

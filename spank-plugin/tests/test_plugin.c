@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../image_import.h"
@@ -66,13 +67,15 @@ spank_context_t spank_context(void)
     return S_CTX_REMOTE;
 }
 
+static uint32_t step_number;
+
 spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 {
     va_list arguments;
 
     (void)spank;
     va_start(arguments, item);
-    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : item == S_JOB_UID ? USER_ID : 0;
+    *va_arg(arguments, uint32_t *) = item == S_JOB_ID ? 12 : item == S_JOB_UID ? USER_ID : item == S_JOB_STEPID ? step_number : 0;
     va_end(arguments);
     return ESPANK_SUCCESS;
 }
@@ -314,6 +317,19 @@ static int step(char *arguments[], int (*function)(void))
     CHECK(slurm_spank_task_exit(NULL, count, arguments) == 0);
     CHECK(slurm_spank_exit(NULL, count, arguments) == 0);
     return code;
+}
+
+TEST(a_step_without_tasks_is_not_waited_for)
+{
+    struct timespec before, after;
+
+    step_number = SLURM_EXTERN_CONT;
+    CHECK(slurm_spank_init(NULL, 2, ARGUMENTS) == 0);
+    CHECK(slurm_spank_init_post_opt(NULL, 2, ARGUMENTS) == 0);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    CHECK(slurm_spank_task_post_fork(NULL, 2, ARGUMENTS) == 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    CHECK((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9 < 1);
 }
 
 static void go_home(mode_t mode)

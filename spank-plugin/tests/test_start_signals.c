@@ -38,10 +38,21 @@ TEST(slurmstepd_passes_no_signal_on_before_the_task_accepts_it)
     CHECK(test_await(task) == 128 + SIGTERM);
 }
 
-TEST(a_task_that_ends_before_holds_up_no_step)
+static double seconds_of_await(void)
+{
+    struct timespec before, after;
+
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    start_signals_await();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    return (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+}
+
+TEST(of_many_tasks_that_end_before_the_first_alone_holds_up_the_step)
 {
     CHECK(start_signals_prepare() == 0);
-    start_signals_await();
+    CHECK(seconds_of_await() > 1.5);
+    CHECK(seconds_of_await() < 0.5);
 }
 
 TEST(other_signals_that_slurmstepd_handles_interrupt_no_call)
