@@ -251,6 +251,22 @@ def test_an_explanation_and_a_neighbor_s_value_are_no_credentials(text: str) -> 
     assert paths(SECRETS_IN_SECRETS, config_map(a=text)) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'passphrase: "from the river to the sea"',
+        'password: "same old horse battery"',
+        'password: "use the force, luke"',
+        "MARIADB_PASSWORD='see you later alligator' mariadb",
+        "MARIADB_PASSWORD=see mariadb --batch",
+        "password = set",
+        "password: stored  # in the safe",
+    ],
+)
+def test_a_credential_that_begins_with_a_common_word_is_found(text: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(a=text)) == ["data.a"]
+
+
 def test_binary_data_is_judged_decoded() -> None:
     data = {"a.pem": base64.b64encode(PEM.encode()).decode(), "b": "no base64"}
     assert paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMap", {"binaryData": data})) == ['binaryData["a.pem"]']
