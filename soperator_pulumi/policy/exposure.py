@@ -1,7 +1,8 @@
 """Policies on exposure: logins, egress, user namespaces."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
 from soperator_pulumi.policy.definition import (
@@ -207,23 +208,25 @@ def _open_together(
     """
     found = [(policy, opened.networks(policy)) for policy in policies]
     closed = [(policy, networks) for policy, networks in found if networks and not opened.is_too_much(networks)]
+    selectors = [look(policy.props, *_PODS) for policy, _ in closed]
+    known = [index for index, selector in enumerate(selectors) if not is_unknown(selector)]
+
+    def of_pod(labels: object, namespace: object, candidates: Iterable[int]) -> frozenset[int]:
+        there = (index for index in candidates if closed[index][0].namespace == namespace)
+        return frozenset(index for index in there if selects(selectors[index], labels))
+
+    @cache
+    def is_open(together: frozenset[int]) -> bool:
+        return opened.is_too_much([part for index in sorted(together) for part in closed[index][1]])
+
     pods = [pod for resource in resources for pod in pods_of(resource) if pod.labels is not UNKNOWN] if closed else []
-
-    def is_open(near: Sequence[tuple[ResourceView, Sequence[Network]]], labels: object) -> bool:
-        same = (networks for other, networks in near if selects(look(other.props, *_PODS), labels))
-        return opened.is_too_much([part for networks in same for part in networks])
-
-    for policy, _ in closed:
-        near = [pair for pair in closed if pair[0].namespace == policy.namespace]
-        known = [pair for pair in near if not is_unknown(look(pair[0].props, *_PODS))]
-        selector = look(policy.props, *_PODS)
-        labels: list[object] = [*examples(selector)]
-        if labels:
-            there = (pod.labels for pod in pods if pod.resource.namespace == policy.namespace)
-            labels += [of_pod for of_pod in there if selects(selector, of_pod)]
-        if any(is_open(known, one) for one in labels):
+    groups = {of_pod(pod.labels, pod.resource.namespace, known) for pod in pods}
+    wide = frozenset(index for group in groups if is_open(group) for index in group)
+    for index, (policy, _) in enumerate(closed):
+        alone = (of_pod(labels, policy.namespace, known) for labels in examples(selectors[index]))
+        if index in wide or any(is_open(group) for group in alone):
             yield Finding(policy, opened.path, opened.text)
-        elif is_unknown(selector) and is_open(near, UNKNOWN):
+        elif index not in known and is_open(of_pod(UNKNOWN, policy.namespace, range(len(closed)))):
             yield not_known(policy, _PODS)
 
 

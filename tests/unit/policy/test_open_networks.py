@@ -1,11 +1,13 @@
 """Policies on networks: addresses that are admitted, and that are reached."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy import UNKNOWN, ResourceView, exposure
+from soperator_pulumi.policy.address_space import Network, is_everything
 from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
 from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
@@ -130,6 +132,21 @@ def test_network_policies_of_different_labels_add_up_for_a_pod_with_both() -> No
     assert paths(JOINT_INGRESS, *sources, as_stateful_set(both)) == ["spec.ingress", "spec.ingress"]
     assert paths(OPEN_EGRESS, *out, one, elsewhere) == []
     assert paths(JOINT_INGRESS, *sources, one, elsewhere) == []
+
+
+def test_network_policies_of_the_same_pods_are_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def is_counted(networks: Sequence[Network]) -> bool:
+        judged.append(len(networks))
+        return is_everything(networks)
+
+    monkeypatch.setattr(exposure, "is_everything", is_counted)
+    out = [network_policy(podSelector={}, egress=[{"to": [block(f"10.{index}.0.0/16")]}]) for index in range(20)]
+    pods = [a_pod({"name": "a"}, labels={"app": str(index)}) for index in range(20)]
+
+    assert paths(OPEN_EGRESS, *out, *pods) == []
+    assert judged.count(20) == 1
 
 
 @pytest.mark.parametrize("selector", [UNKNOWN, {"matchLabels": UNKNOWN}])
