@@ -140,8 +140,9 @@ def read_sources(files: list[Path]) -> list[Source]:
     listing = any(document.root.at("releases") for document in documents)
     settings = [document for document in documents if listing and {*document.tree} <= _OF_HELMFILE]
     documents = [document for document in documents if document not in settings]
-    roots = [document.root for document in documents if document.is_object]
-    objects = {(root.at("kind").text(), root.at("metadata", "name").text()): root for root in roots}
+    objects: dict[tuple[str, str], list[Section]] = {}
+    for root in (document.root for document in documents if document.is_object):
+        objects.setdefault((root.at("kind").text(), root.at("metadata", "name").text()), []).append(root)
     found = [source for document in documents for source in _sources(document, objects)]
     if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
         found = [source for document in documents for source in _sources(document, objects, with_maps=True)]

@@ -27,9 +27,9 @@ _VALUES_ELSEWHERE = (
 )
 """Keys of a release, of helmfile, kustomize, and Fleet, with values that this importer does not lay over the others."""
 _LAID_OVER = "HelmChartConfig"
-"""Kind of the object whose values k3s lays over those of the HelmChart of its name."""
+"""Kind of the object whose values k3s lays over those of the HelmChart of its name and namespace."""
 
-Objects = Mapping[tuple[str, str], Section]
+Objects = Mapping[tuple[str, str], Sequence[Section]]
 """Objects of the input by kind and name."""
 
 
@@ -107,8 +107,8 @@ def unwrapped(root: Section, path: str, name: str, objects: Objects) -> list[Wra
     if kind == "HelmRelease":
         return [_of_flux(root, path, name, objects)]
     if kind == "HelmChart":
-        over = objects.get((_LAID_OVER, named))
-        return [_of_k3s([root] if over is None else [root, over], name)]
+        over = _found(objects, _LAID_OVER, named, _namespace(root))
+        return [_of_k3s([root, over] if over else [root], name)]
     if kind == _LAID_OVER:
         return [] if ("HelmChart", named) in objects else [_of_k3s([root], name)]
     spec = root.at("spec", "template", "spec") if kind == "ApplicationSet" else root.at("spec")
@@ -132,12 +132,24 @@ def config_map_values(root: Section, path: str, name: str) -> WrappedValues | No
     return _whole(layers, root, f"{path}, data.{_VALUES_FILE}: ", "", "")
 
 
+def _namespace(root: Section) -> str:
+    return root.at("metadata", "namespace").text()
+
+
+def _found(objects: Objects, kind: str, name: str, namespace: str) -> Section:
+    """Return an object of the input, or an empty place. A namespace that is not written may be any."""
+    named = [*reversed(objects.get((kind, name), ()))]
+    near = [root for root in named if _namespace(root) == namespace]
+    near += [root for root in named if not (namespace and _namespace(root))]
+    return next(iter(near), Section(None))
+
+
 def _of_flux(root: Section, path: str, name: str, objects: Objects) -> WrappedValues:
     spec = root.at("spec")
     layers = _Layers()
     for reference in spec.at(_FLUX_SOURCES).items():
         key, source = reference.at("valuesKey").text() or _VALUES_FILE, reference.at("name").text()
-        text = objects.get(("ConfigMap", source), Section(None)).at("data", key)
+        text = _found(objects, "ConfigMap", source, _namespace(root)).at("data", key)
         if reference.at("kind").text() == "ConfigMap" and text.text() and not reference.at("targetPath"):
             layers.lay_text(text, f"ConfigMap/{source}, data.{key}: ", name)
         else:
@@ -146,7 +158,8 @@ def _of_flux(root: Section, path: str, name: str, objects: Objects) -> WrappedVa
     layers.lay_mapping(spec.at("values"), here)
     chart = spec.at("chart", "spec")
     repository = spec.at("chartRef", "name").text()
-    tag = objects.get(("OCIRepository", repository), Section(None)).at("spec", "ref", "tag").text()
+    there = spec.at("chartRef", "namespace").text() or _namespace(root)
+    tag = _found(objects, "OCIRepository", repository, there).at("spec", "ref", "tag").text()
     named = chart.at("chart").text() or repository
     return _whole(layers, root, here, named, chart.at("version").text() or tag)
 

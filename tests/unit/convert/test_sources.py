@@ -184,6 +184,33 @@ def test_values_that_k3s_lays_over_those_of_a_chart_overrule_them(tmp_path: Path
     assert found["HelmChartConfig/slurm: spec.valuesSecrets[0].name"] is Fate.NOT_POSSIBLE
 
 
+@pytest.mark.parametrize(
+    ("of_chart", "of_config", "name"),
+    [("a", "b", "hpc"), ("a", "a", "other"), (None, "b", "other"), ("a", None, "other")],
+)
+def test_k3s_lays_values_over_a_chart_of_their_namespace_alone(
+    tmp_path: Path, of_chart: str | None, of_config: str | None, name: str
+) -> None:
+    def of_k3s(kind: str, namespace: str | None, text: str) -> dict[str, Any]:
+        metadata = {"name": "slurm", **({"namespace": namespace} if namespace else {})}
+        spec = {"chart": "slurm", "valuesContent": text}
+        return {"apiVersion": "helm.cattle.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+    chart, over = of_k3s("HelmChart", of_chart, AS_TEXT), of_k3s("HelmChartConfig", of_config, "clusterName: other")
+    far = of_k3s("HelmChartConfig", "far", "clusterName: far")
+    for objects in ([chart, over], [chart, over, far] if of_chart else [chart, over]):
+        assert converted(tmp_path, yaml.safe_dump_all(objects)).cluster["name"] == name
+
+
+def test_a_config_map_of_another_namespace_has_no_values_of_a_helm_release(tmp_path: Path) -> None:
+    release, config_map = yaml.safe_load(RELEASE), yaml.safe_load(CONFIG_MAP)
+    release["metadata"]["namespace"], config_map["metadata"]["namespace"] = "slurm", "other"
+    conversion = converted(tmp_path, yaml.safe_dump_all([release, config_map]))
+
+    assert nodes(conversion) == [("cpu", 1, 4)]
+    assert fates(conversion)["HelmRelease/slurm: spec.valuesFrom[0].name"] is Fate.NOT_POSSIBLE
+
+
 def test_values_for_a_chart_of_k3s_that_is_not_in_the_input_are_values(tmp_path: Path) -> None:
     chart, *_ = LISTS["k3s"]
     over = {**chart, "kind": "HelmChartConfig", "spec": {"valuesContent": AS_TEXT}}
