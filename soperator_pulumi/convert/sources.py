@@ -212,36 +212,39 @@ def _sources(document: _Document, objects: Objects, *, with_maps: bool = False) 
 
 def _listed_sources(root: Section, name: str) -> list[Source]:
     """Return the values of clusters in a list of releases, and the rest of it; empty if there are none."""
-    read = [(entry, _wrapped_sources(values, name)) for entry, values in listed_releases(root, name)]
+    releases = listed_releases(root, name)
+    off = [(entry, values) for entry, values in releases if not _is_installed(entry)]
+    read = [(entry, _wrapped_sources(values, name)) for entry, values in releases if _is_installed(entry)]
     found = [(entry, sources) for entry, sources in read if sources]
     if not found:
+        if paths := [f"{entry.path}.installed" for entry, values in off if _wrapped_kind(values)]:
+            raise ConversionError(
+                f"{name}: {', '.join(paths)} is false, so no cluster is installed. Give the file of one that is."
+            )
         return []
-    off = [entry for entry, _ in found if entry.at("installed").plain() is False]
-    if len(off) == len(found):
-        paths = ", ".join(f"{entry.path}.installed" for entry in off)
-        raise ConversionError(f"{name}: {paths} is false, so no cluster is installed. Give the file of one that is.")
-    own = {leaf for entry, _ in found for leaf in entry.leaves()}
-    others = [leaf for leaf in root.leaves() if leaf not in own]
+    apart = [leaf for entry, _ in off for leaf in entry.leaves()]
+    own = {*apart, *(leaf for entry, _ in found for leaf in entry.leaves())}
     return [
-        *(source for entry, sources in found if entry not in off for source in sources),
-        *_rest([leaf for entry in off for leaf in entry.leaves()], "belongs to a release that is not installed"),
-        *_rest(others, "installs something else, not the cluster"),
+        *(source for _, sources in found for source in sources),
+        *_rest(apart, "belongs to a release that is not installed"),
+        *_rest([leaf for leaf in root.leaves() if leaf not in own], "installs something else, not the cluster"),
     ]
+
+
+def _is_installed(entry: Section) -> bool:
+    return entry.at("installed").plain() is not False
 
 
 def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
     """Return the values in an object, and the rest of it; empty if they are not a cluster's."""
-    chart = _CHARTS.get(values.chart.removeprefix("helm-"))
+    kind = _wrapped_kind(values)
+    if kind is None:
+        return []
     if not isinstance(values.tree, Mapping):
-        if chart is None:
-            return []
         where = values.path.partition(",")[0].removesuffix(": ")
         raise ConversionError(
             f"{name}: {where} has no values of the chart {values.chart}. Give the values: {_HELM_GET}."
         )
-    kind = _kind_by_keys(Section(values.tree)) or chart
-    if kind is None:
-        return []
     _refuse_placeholders(values.tree, name)
     return [
         *_by_chart(Source(kind, values.tree, values.path, values.version, name)),
@@ -250,6 +253,11 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         *_rest(values.texts, "its values are converted one by one"),
         *_rest(values.elsewhere, f"names values that are not read: write them into the values. {_HELM_GET}", lost=True),
     ]
+
+
+def _wrapped_kind(values: WrappedValues) -> SourceKind | None:
+    """Return the kind of the values in an object, by their keys or their chart; None for another chart."""
+    return _kind_by_keys(Section(values.tree)) or _CHARTS.get(values.chart.removeprefix("helm-"))
 
 
 def _values_sources(document: _Document) -> list[Source]:

@@ -235,6 +235,18 @@ def test_a_release_that_is_not_installed_is_not_converted(tmp_path: Path) -> Non
         converted(tmp_path, yaml.safe_dump({"releases": [off]}))
 
 
+@pytest.mark.parametrize("more", [{}, {"values": ["old.yaml"]}, {"values": [{**VALUES, "clusterName": "${N}"}]}])
+def test_a_release_that_is_not_installed_may_lack_values(tmp_path: Path, more: dict[str, Any]) -> None:
+    off = {**SLURM, "name": "slurm-old", "installed": False, **more}
+    conversion = converted(tmp_path, yaml.safe_dump({"releases": [{**SLURM, "values": [VALUES]}, off]}))
+
+    assert conversion.cluster["name"] == "hpc"
+    found = {path: fate for path, fate in fates(conversion).items() if path.startswith("releases[1]")}
+    assert {*found.values()} == {Fate.NOT_NEEDED}
+    with pytest.raises(ConversionError, match=r"releases\[0\]\.installed is false, so no cluster is installed"):
+        converted(tmp_path, yaml.safe_dump({"releases": [off]}))
+
+
 def test_settings_of_a_helmfile_in_another_document_are_not_needed(tmp_path: Path) -> None:
     settings = {"environments": {"prod": {"values": ["prod.yaml"]}}}
     conversion = converted(tmp_path, yaml.safe_dump_all([settings, {"releases": [{**SLURM, "values": [VALUES]}]}]))
