@@ -13,6 +13,7 @@ from soperator_pulumi.convert.wrappers import (
     is_wrapper,
     listed_releases,
     unwrapped,
+    values_of_targets,
 )
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled
 from soperator_pulumi.errors import ConversionError
@@ -223,10 +224,12 @@ def _listed_sources(root: Section, name: str) -> list[Source]:
             )
         return []
     apart = [leaf for entry, _ in off for leaf in entry.leaves()]
-    own = {*apart, *(leaf for entry, _ in found for leaf in entry.leaves())}
+    of_targets = values_of_targets(root)
+    own = {*apart, *of_targets, *(leaf for entry, _ in found for leaf in entry.leaves())}
     return [
         *(source for _, sources in found for source in sources),
         *_rest(apart, "belongs to a release that is not installed"),
+        *_rest(of_targets, f"Fleet lays it over the values for one target: give that target's. {_HELM_GET}", lost=True),
         *_rest([leaf for leaf in root.leaves() if leaf not in own], "installs something else, not the cluster"),
     ]
 

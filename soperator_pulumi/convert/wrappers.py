@@ -11,7 +11,7 @@ _K3S = "helm.cattle.io"
 _LISTS = (("releases",), ("helmCharts",), ("experimental", "deploy", "vcluster", "helm"))
 """Lists of releases in files of helmfile, kustomize and vcluster."""
 _FLEET = "helm"
-"""The only release in a file of Fleet."""
+"""The only release in a file of Fleet, and what a target has in its place."""
 _VALUES_FILE = "values.yaml"
 _FLUX_SOURCES = "valuesFrom"
 _VALUES_ELSEWHERE = (
@@ -121,6 +121,15 @@ def listed_releases(root: Section, name: str) -> list[tuple[Section, WrappedValu
     """Return the releases in a file that has some, with their entries; none for another file."""
     entries = [*(entry for keys in _LISTS for entry in root.at(*keys).items()), root.at(_FLEET)]
     return [(entry, _of_list(entry, name)) for entry in entries]
+
+
+def values_of_targets(root: Section) -> list[Leaf]:
+    """Return the values, and references to values, that a file of Fleet lays over the others for single targets.
+
+    https://fleet.rancher.io/ref-fleet-yaml
+    """
+    targets = [target.at(_FLEET) for target in root.at("targetCustomizations").items()]
+    return [leaf for helm in targets for key in ("values", *_VALUES_ELSEWHERE) for leaf in helm.at(key).leaves()]
 
 
 def config_map_values(root: Section, path: str, name: str) -> WrappedValues | None:

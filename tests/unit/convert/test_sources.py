@@ -170,6 +170,20 @@ def test_values_that_a_release_lays_over_others_are_lost_and_not_needless(
     assert {*laid_over.values()} == {Fate.NOT_POSSIBLE}
 
 
+def test_values_that_fleet_has_for_one_target_are_lost_and_not_needless(tmp_path: Path) -> None:
+    over = {"values": {"nodesets": {"cpu": {"replicas": 64}}}, "valuesFiles": ["prod.yaml"], "releaseName": "slurm"}
+    fleet = {"helm": {**SLURM, "values": VALUES}, "targetCustomizations": [{"name": "prod", "helm": over}]}
+    conversion = converted(tmp_path, yaml.safe_dump(fleet))
+
+    assert nodes(conversion) == [("cpu", 1, 4)]
+    found = {entry.leaf.path: (entry.fate, entry.text) for entry in conversion.entries}
+    fate, text = found["targetCustomizations[0].helm.values.nodesets.cpu.replicas"]
+    assert fate is Fate.NOT_POSSIBLE
+    assert text.startswith("Fleet lays it over the values for one target: give that target's.")
+    assert found["targetCustomizations[0].helm.valuesFiles[0]"][0] is Fate.NOT_POSSIBLE
+    assert found["targetCustomizations[0].helm.releaseName"][0] is Fate.NOT_NEEDED
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_values_that_k3s_lays_over_those_of_a_chart_overrule_them(tmp_path: Path, turn: int) -> None:
     chart, *_ = LISTS["k3s"]
