@@ -58,7 +58,7 @@ class AdminShell(pulumi.ComponentResource):
 def _template(scope: Scope, parts: Parts) -> PodTemplateSpecArgs:
     spec = parts.spec
     # The admin sees what the sessions of all login nodes see: the pod's machine may lack the rest.
-    places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN, ADMIN)
+    places = with_submounts(_mounts(parts), spec, SubmountRole.LOGIN, *spec.login.by_name)
     shell = ContainerArgs(
         name=ADMIN,
         image=spec.images.jail_tools,

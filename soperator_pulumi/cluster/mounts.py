@@ -133,11 +133,9 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
     return Mount(name, VolumeArgs(name=name, empty_dir=source), path, read_only)
 
 
-def with_submounts(
-    defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, name: str | None = None
-) -> list[Mount]:
-    """Return the mounts of a role, or of its pods by name. Submounts replace defaults at the same path."""
-    ours = [_mount(submount) for submount in submounts(spec, role, name)]
+def with_submounts(defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, *names: str) -> list[Mount]:
+    """Return the mounts of a role, or those that all of its named pods have. Submounts replace defaults at their path."""
+    ours = [_mount(submount) for submount in submounts(spec, role, *names)]
     replaced = {mount.path for mount in ours}
     return [*(mount for mount in defaults if mount.path not in replaced), *ours]
 

@@ -34,36 +34,38 @@ def active_tree(spec: ClusterSpec) -> str:
     return spec.jail.active or tree_id(spec)
 
 
-def submounts(spec: ClusterSpec, role: SubmountRole, name: str | None = None) -> tuple[SubmountSpec, ...]:
-    """Return the submounts of a role's pods, sorted by path.
+def submounts(spec: ClusterSpec, role: SubmountRole, *names: str) -> tuple[SubmountSpec, ...]:
+    """Return the submounts of a role, or those that all of its named pods have, sorted by path.
 
     Args:
         spec: The cluster.
         role: The role.
-        name: Name of the node set of workers, or of the StatefulSet of login nodes. Default: all of them.
+        names: Names of node sets of workers, or of StatefulSets of login nodes. Default: the submounts of any of them.
     """
-    chosen = (submount for submount in spec.jail.submounts if submount.is_on(role, name))
+    chosen = (
+        submount for submount in spec.jail.submounts if all(submount.is_on(role, name) for name in names or (None,))
+    )
     return tuple(sorted(chosen, key=lambda submount: submount.path))
 
 
-def jail_binds(spec: ClusterSpec, role: SubmountRole, name: str | None = None) -> list[str]:
+def jail_binds(spec: ClusterSpec, role: SubmountRole, *names: str) -> list[str]:
     """Return the paths of a pod to bind over a tree, as arguments of the plugin and of `jail-login`.
 
     slurmd's spool is not among them, as a job sees only its own part.
     """
     own = {
         submount.path: submount.read_only
-        for submount in submounts(spec, role, name)
+        for submount in submounts(spec, role, *names)
         if submount.path != layout.SPOOL_DIR
     }
     bound = {**dict.fromkeys(ALWAYS_BOUND, False), **own}
     return [f"bind={path}{':ro' if bound[path] else ''}" for path in sorted(bound)]
 
 
-def login_arguments(spec: ClusterSpec, name: str | None = None) -> list[str]:
+def login_arguments(spec: ClusterSpec, *names: str) -> list[str]:
     """Return the arguments of `jail-login`, for the view of sessions on the login nodes of a StatefulSet."""
     welcome = f"bind={layout.WELCOME}:ro"
-    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN, name), welcome, *_user_namespaces(spec)]
+    return [f"jail={layout.JAIL_DIR}", *jail_binds(spec, SubmountRole.LOGIN, *names), welcome, *_user_namespaces(spec)]
 
 
 def plugstack_conf(spec: ClusterSpec) -> str:
