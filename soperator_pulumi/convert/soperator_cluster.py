@@ -205,7 +205,7 @@ def _put_jail_volume(work: Conversion, reference: Section, volumes: dict[str, Se
 
 
 def _put_claim(work: Conversion, volume: dict[str, Any], source: Section, reference: Section, why: str) -> None:
-    """Write size and class of a claim, and report its name as not needed: a claim here is always new."""
+    """Write size and class of a claim, and report its name as not possible: a claim here is always new."""
     if source.at("createPVC").is_on():
         _put_size(work, volume, source.at("size"), source.at("storageClassName"))
     work.cannot([*source.leaves(), *reference.leaves()], why)
