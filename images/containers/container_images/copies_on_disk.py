@@ -6,11 +6,11 @@ No link in them is followed. A store there has the form of the one in the home (
 import fcntl
 import os
 import secrets
-import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
 
+from container_images.bounded_removal import remove_entries
 from container_images.store_sizes import names_in, opened
 
 DISK = Path("/var/lib/soperator/local-images")
@@ -23,7 +23,7 @@ _PART_SECONDS = 86_400
 def remove_unused(disk: Path, user: int, now: float, unused_seconds: float | None) -> int:
     """Remove a user's copies that no task uses and that were not started for too long. Return their number.
 
-    What killed processes have left goes too. Users do the same at every start (`store_cleaning.py`).
+    What killed processes have left goes too, up to 200,000 files and folders of the trash. Users do the same at every start (`store_cleaning.py`).
 
     Args:
         disk: The disk.
@@ -36,9 +36,7 @@ def remove_unused(disk: Path, user: int, now: float, unused_seconds: float | Non
     removed = 0 if unused_seconds is None else _throw_away(disk, store / "images", store / "uses", now - unused_seconds)
     _throw_away(disk, store / "parts", store / "locks", now - _PART_SECONDS)
     with suppress(OSError), opened(disk, store / "trash") as trash:
-        for name in names_in(trash):
-            with suppress(OSError, RecursionError):  # users can nest folders as deep as they like
-                shutil.rmtree(name, dir_fd=trash)
+        remove_entries(trash)
     return removed
 
 

@@ -8,7 +8,6 @@ nothing more. Jobs can't change a report: they have its folder read-only.
 import json
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import time
@@ -18,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from container_images.bounded_removal import remove_entries
 from container_images.copies_on_disk import DISK, remove_unused
-from container_images.store_sizes import names_in, sizes_below
+from container_images.store_sizes import names_in, opened, sizes_below
 
 COUNTS = Path("/run/slurm/container-starts")
 """File with the starts, a line for every one."""
@@ -155,9 +155,12 @@ class NodeReport:
     def _remove(self, user: int, now: float) -> None:
         folder = self._disk / str(user)
         try:
-            shutil.rmtree(folder)
-            self._say(f"removed the copies of container images of the user {user}, who is gone")
-        except (OSError, RecursionError) as error:  # users can nest folders as deep as they like
+            with opened(self._disk, Path(str(user))) as descriptor:
+                is_done = remove_entries(descriptor)
+            if is_done:  # otherwise, the next look goes on
+                folder.rmdir()
+                self._say(f"removed the copies of container images of the user {user}, who is gone")
+        except OSError as error:
             self._unknown_since[user] = now
             self._say(f"{folder}, of a user who is gone, stays for another hour: {error}. Remove it on the machine.")
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,17 @@ def test_a_pipe_in_place_of_a_lock_holds_nothing_up(store: Path) -> None:
 
 def test_a_user_without_a_store_has_nothing_to_remove(tmp_path: Path) -> None:
     assert remove_unused(tmp_path, USER, NOW, DAY) == 0
+
+
+def test_a_trash_with_many_files_takes_little_memory_of_root(store: Path) -> None:
+    (store / "trash/thrown").mkdir()
+    for number in range(20_000):
+        (store / f"trash/thrown/{number}").touch()
+
+    tracemalloc.start()
+    remove_unused(store.parent, USER, NOW, None)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert left(store) == []
+    assert peak_bytes < 500_000

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from container_images import node_report
+from container_images.bounded_removal import remove_entries
 from container_images.node_report import NodeReport, has_processes, is_known
 
 OWN = os.geteuid()
@@ -221,7 +223,7 @@ def test_copies_that_cannot_be_removed_stop_no_report_and_are_tried_an_hour_late
     assert told.startswith(f"{folder}, of a user who is gone, stays for another hour: [Errno 2] No such file")
 
 
-def test_folders_in_folders_without_end_do_not_end_the_report(node: Node) -> None:
+def test_folders_in_folders_without_end_are_removed_with_their_user(node: Node) -> None:
     node.copy("a", 100)
     node.is_known = False
     node.reported()
@@ -233,11 +235,25 @@ def test_folders_in_folders_without_end_do_not_end_the_report(node: Node) -> Non
         place = below
     os.close(place)
     node.count("present 0 90")
-    try:
-        assert node.reported(HOUR)["starts"]["present"] == 1
-        assert len(node.said) == 1
-    finally:
-        subprocess.run(["rm", "-rf", node.disk], check=True)  # shutil cannot, before Python 3.13
+
+    assert node.reported(HOUR)["starts"]["present"] == 1
+    assert [*node.disk.iterdir()] == []
+    assert node.said == [f"removed the copies of container images of the user {OWN}, who is gone"]
+
+
+def test_of_a_user_who_is_gone_a_look_removes_only_so_much(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.copy("a", 100)
+    node.copy("b", 100)
+    node.is_known = False
+    node.reported()
+    monkeypatch.setattr(node_report, "remove_entries", lambda folder: remove_entries(folder, 4))
+
+    node.reported(HOUR)
+    assert [*node.disk.iterdir()] != []
+    for look in range(1, 9):
+        node.reported(HOUR + look * 600)
+    assert [*node.disk.iterdir()] == []
+    assert node.said == [f"removed the copies of container images of the user {OWN}, who is gone"]
 
 
 def test_copies_of_a_user_who_is_gone_stay_while_a_process_runs(node: Node) -> None:
