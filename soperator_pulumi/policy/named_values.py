@@ -80,7 +80,7 @@ _SENTENCE = re.compile(r"(?i)(ask|from|generated|given|same|see|set|stored|taken
 """Start of an explanation in place of a password: `token: see below`."""
 
 _ATTRIBUTE = re.compile(r"(self|this)\.")
-"""Start of a name that only a program sets: `self.password=given`."""
+"""Start of a name that no shell sets: `self.password=given`."""
 
 _PLACEHOLDER = re.compile(
     r"[A-Z][A-Z_-]{0,20}|a|an|and|are|argument|as|at|by|can|cannot|flag|for|from|has|if|in|instead|is|it|must|needs|not|of"
@@ -163,9 +163,10 @@ def _stands_in(match: re.Match[str], *, is_program: bool) -> bool:
     end = match.end("value")
     is_argument = match["value"][-1] in "),]:" or match.string[end : end + 1] in {",", "}"}
     is_of_shell = match.string.endswith("=", 0, match.start("value")) and not is_argument
-    is_set_by_program = bool(_ATTRIBUTE.match(match["name"])) or (is_program and not is_of_shell)
+    is_set_by_program = is_program and (not is_of_shell or bool(_ATTRIBUTE.match(match["name"])))
     is_variable = is_set_by_program and bool(_IDENTIFIER.fullmatch(value))
-    is_sentence = not is_of_shell and bool(_SENTENCE.match(match.string, match.start("value")))
+    is_on_line = "\n" not in match.string[match.start() : match.start("value")]
+    is_sentence = is_on_line and not is_of_shell and bool(_SENTENCE.match(match.string, match.start("value")))
     return bool(_CODE.fullmatch(value)) or is_variable or is_sentence or (is_name and "." in value)
 
 

@@ -244,7 +244,7 @@ def test_a_credential_is_found_before_its_name_in_a_command_of_a_message_and_in_
         '{"value": "$(PASSWORD)", "name": "DB_PASSWORD"}',
         "(app --token /run/token)",
         "helm upgrade a b --set auth.password=$PASSWORD --set auth.passwordSecret=db",
-        "self.password=given",
+        "import os\nself.password=given",
     ],
 )
 def test_an_explanation_and_a_neighbor_s_value_are_no_credentials(text: str) -> None:
@@ -261,6 +261,8 @@ def test_an_explanation_and_a_neighbor_s_value_are_no_credentials(text: str) -> 
         "MARIADB_PASSWORD=see mariadb --batch",
         "password = set",
         "password: stored  # in the safe",
+        "password: |\n  see you later",
+        "self.password=given",
     ],
 )
 def test_a_credential_that_begins_with_a_common_word_is_found(text: str) -> None:
