@@ -13,7 +13,7 @@ from soperator_pulumi.cli import say
 from soperator_pulumi.cli.any_command import Command, access_in, add_cluster
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.access import Access
-from soperator_pulumi.kube.kubeconfig import client_settings
+from soperator_pulumi.kube.kube_api import Cluster
 
 START_TIMEOUT_SECONDS = 180
 """Time to pull the small image and mount the jail on a new machine."""
@@ -113,7 +113,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Open a root shell in the jail."""
     access = access_in(given)
-    client_settings(access)  # says what is wrong with a kubeconfig in one line, which kubectl does not
+    # It says in one line what is wrong with a kubeconfig or an API, which kubectl does not.
+    Cluster(access).get(f"/apis/apps/v1/namespaces/{given.namespace}/statefulsets/admin")
     return session(Kubectl(kubectl_on_path(), access, given.namespace), given.line)
 
 

@@ -19,6 +19,14 @@ _SILENCE_SECONDS = 15  # to connect, and within one frame; the command's limit b
 _ANSWER_SECONDS = 5  # for the answer, after the command's own time
 _KILL_AFTER_SECONDS = 2
 
+_NOT_REACHED = (
+    OSError,
+    websocket.WebSocketAddressException,
+    websocket.WebSocketTimeoutException,
+    websocket.WebSocketProxyException,
+)
+"""Errors of a connection that does not come about."""
+
 
 class ExecTransport:
     """A container of a pod, in which commands run as with `kubectl exec`. A command takes about 60 ms."""
@@ -117,7 +125,7 @@ def bearer_token(configuration: client.Configuration) -> str | None:
 
 def why_not_opened(error: client.ApiException, host: str) -> str:
     """Return why a WebSocket was not opened: the server's words, or that it is not reached; without a final period."""
-    if isinstance(error.__context__, OSError):
+    if isinstance(error.__context__, _NOT_REACHED):
         return not_reached(host, error.__context__).rstrip(".")
     message = str(error.reason or error).rpartition("-+-+-")[2].strip()  # the last part of the library's message
     try:

@@ -155,6 +155,18 @@ def test_the_admin_shell_says_what_is_wrong_with_a_kubeconfig_before_it_asks_kub
     assert "error: kubeconfig: cannot read a cluster from it" in capsys.readouterr().err
 
 
+def test_the_admin_shell_names_the_next_step_if_the_api_is_not_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kubeconfig"
+    described = {**KUBECONFIG, "clusters": [{"name": "one", "cluster": {"server": "https://127.0.0.1:1"}}]}
+    file.write_text(yaml.safe_dump(described))
+    assert cli.main(["admin", "-n", "hpc", "--kubeconfig", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "error: The Kubernetes API at https://127.0.0.1:1 is not reached: " in said
+    assert "Check that the cluster runs" in said
+
+
 def test_the_admin_s_pod_starts_for_the_session_alone(
     kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +177,8 @@ def test_the_admin_s_pod_starts_for_the_session_alone(
     )
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    answer = urllib3.HTTPResponse(body=BytesIO(b"{}"), status=200)
+    monkeypatch.setattr(urllib3.PoolManager, "request", lambda *_args, **_named: answer)
     assert cli.main(["admin", "-n", "hpc", "--context", "one", "echo a\necho b"]) == 3
     words = (tmp_path / "words").read_text()
     assert [line.split()[4] for line in words.splitlines() if line.startswith("--context one --namespace")] == [

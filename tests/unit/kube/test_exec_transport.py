@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+import websocket
 from kubernetes import client
 
 from soperator_pulumi.errors import TransportError
-from soperator_pulumi.kube.exec_transport import ExecTransport, exit_code
+from soperator_pulumi.kube.exec_transport import ExecTransport, exit_code, why_not_opened
 
 SUCCESS = json.dumps({"metadata": {}, "status": "Success"})
 
@@ -161,6 +162,32 @@ def test_a_container_that_is_down_is_an_error_with_the_servers_words() -> None:
     with server(serve) as transport, pytest.raises(TransportError, match="there: container not found") as raised:
         transport.run(["sinfo"])
     assert "-+-+-" not in str(raised.value), "the library's own noise"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        websocket.WebSocketAddressException("Name or service not known"),
+        websocket.WebSocketTimeoutException("Connection timed out"),
+        websocket.WebSocketProxyException("failed CONNECT via proxy status: 502"),
+    ],
+)
+def test_a_connection_that_does_not_come_about_is_reported_as_an_api_that_is_not_reached(error: Exception) -> None:
+    try:
+        try:
+            raise error
+        except websocket.WebSocketException:
+            raise client.ApiException(status=0, reason=str(error))  # noqa: B904 as the client library does it
+    except client.ApiException as raised:
+        said = why_not_opened(raised, "https://one.example")
+    assert said.startswith("The Kubernetes API at https://one.example is not reached: ")
+    assert "Check that the cluster runs" in said
+
+
+def test_a_host_without_an_address_is_not_reached() -> None:
+    transport = ExecTransport(client.Configuration(host="http://nowhere.invalid:6443"), "hpc", "pod", "slurmctld")
+    with pytest.raises(TransportError, match=r"nowhere\.invalid:6443 is not reached: .*Check that the cluster runs"):
+        transport.run(["sinfo"])
 
 
 def test_no_one_listening_is_an_error_in_words() -> None:
