@@ -5,7 +5,7 @@ import signal
 import sys
 
 from soperator_pulumi.cli import preflight, preflight_options
-from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.stack.preflight_plan import plans_of
@@ -25,10 +25,10 @@ def main() -> int:
     if chosen.embedded is not None and not chosen.kubeconfig.exists():
         raise UserError("There is no cluster to look at. Start one: make up")
     deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
-    plans = plans_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
     try:
+        plans = plans_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
         return preflight.check([(plan, Cluster(access)) for plan, access in plans], options, say)
-    except KubernetesError as error:
+    except (KubernetesError, SpecError) as error:
         return preflight.not_checked(error, json=given.json)
 
 

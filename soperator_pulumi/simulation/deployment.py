@@ -58,8 +58,7 @@ class Recorded:
     @property
     def dependencies(self) -> list[tuple[str, str]]:
         """Identities of the resources that Pulumi creates before this one, without those that they depend on."""
-        parts = [urn.split("::", 3)[2:] for urn in self.request.dependencies]
-        return [(types.rpartition("$")[2], name) for types, name in parts]
+        return [identity_in(urn) for urn in self.request.dependencies]
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,12 @@ class Deployment:
             found |= new
             looked_at += [known[identity] for identity in new]
         return tuple(resource for resource in self.recorded if resource.identity in found)
+
+
+def identity_in(urn: str) -> tuple[str, str]:
+    """Return the type token and the logical name of a resource."""
+    types, name = urn.split("::", 3)[2:]
+    return types.rpartition("$")[2], name
 
 
 def random_bytes(type_: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from soperator_pulumi.cluster import SlurmCluster
+from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.surroundings import Surroundings
-from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy
+from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy, identity_in
 from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.stack.dry_run import dry_run
@@ -51,15 +52,51 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
 def plans_of(deployment: Deployment, otherwise: Access) -> list[tuple[PlannedCluster | PlannedPlatform, Access]]:
     """Return what a preflight of a program checks, with the access to its Kubernetes: the program's, or `otherwise`.
 
-    These are the program's clusters, or its platform if it has no cluster; none if it has neither.
+    These are the program's clusters, or its platforms if it has no cluster.
+
+    Raises:
+        SpecError: The program has neither.
     """
     if clusters := planned_clusters(deployment):
         return [*zip(clusters, _access_of(deployment, otherwise), strict=True)]
-    if not deployment.resources(":Platform"):
-        return []
-    providers = [resource.inputs for resource in deployment.resources("pulumi:providers:kubernetes")]
-    (access,) = _accesses(providers[:1] or [{}], otherwise)
-    return [(_platform(deployment, _bodies(deployment)), access)]
+    if platforms := [resource for resource in deployment.recorded if acts_as(resource.type, "Platform")]:
+        accesses = _accesses((_provider_of(deployment, platform) for platform in platforms), otherwise)
+        return [*zip(_planned_platforms(deployment, platforms), accesses, strict=True)]
+    text = "it has no SlurmCluster and no Platform, so a preflight has nothing to check. Add one to the program."
+    raise SpecError("The stack's program", [Problem("", text)])
+
+
+def _planned_platforms(deployment: Deployment, platforms: Sequence[Recorded]) -> Iterator[PlannedPlatform]:
+    """Yield a plan of every platform, without the resources of the others."""
+    families = [_family(deployment, platform) for platform in platforms]
+    for platform, family in zip(platforms, families, strict=True):
+        others = {identity for other in families for identity in other} - family
+        kept = tuple(resource for resource in deployment.recorded if resource.identity not in others)
+        own = replace(deployment, recorded=kept)
+        plan = _platform(own, _bodies(own))
+        yield plan if len(platforms) == 1 else replace(plan, key=f"Platform {platform.name!r}")
+
+
+def _family(deployment: Deployment, component: Recorded) -> set[tuple[str, str]]:
+    """Return the identities of a component and of the resources in it."""
+    found = {component.identity}
+    for resource in deployment.recorded:  # parents come first
+        if _parent(resource) in found:
+            found.add(resource.identity)
+    return found
+
+
+def _parent(resource: Recorded) -> tuple[str, str] | None:
+    return identity_in(resource.request.parent) if resource.request.parent else None
+
+
+def _provider_of(deployment: Deployment, platform: Recorded) -> Mapping[str, Any]:
+    """Return the inputs of a platform's own or given provider of Kubernetes; none if it has the stack's default one."""
+    given = platform.request.providers.get("kubernetes", "").rpartition("::")[0]  # without its id
+    for provider in deployment.resources("pulumi:providers:kubernetes"):
+        if _parent(provider) == platform.identity or (given and provider.identity == identity_in(given)):
+            return provider.inputs
+    return {}
 
 
 def _bodies(deployment: Deployment) -> list[Json]:

@@ -1,16 +1,21 @@
 """Plans of a stack's file: the Kubernetes that the stack names, and the refusals of the program."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pulumi
+import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedPlatform
-from soperator_pulumi.stack.preflight_plan import plans_of_file
+from soperator_pulumi.platform import Platform
+from soperator_pulumi.stack.preflight_plan import plans_of, plans_of_file
+from soperator_pulumi.testing import deploy
 from tests.strategies import a_cluster
 
 KUBECONFIG = '{"clusters": []}'
@@ -90,6 +95,59 @@ def test_of_a_stack_without_a_cluster_the_platform_is_checked(
     ((plan, access),) = plans_of_file(a_stack(tmp_path, platform=platform, **named), access=given)
     assert isinstance(plan, PlannedPlatform)
     assert (plan.charts, access) == ((PlannedChart("CertManager", "cert-manager"),), expected)
+
+
+PLATFORM = {"cert_manager": {}, "storage_class": "shared"}
+NFS = {"shared_storage": {"nfs": {"server": "nfs.example.com", "path": "/jail"}, "size_gib": 10}}
+
+
+def accesses_of(program: Callable[[], object]) -> dict[str, Access]:
+    return {plan.key: access for plan, access in plans_of(deploy(program), Access("otherwise"))}
+
+
+def test_a_platform_is_checked_in_its_own_kubernetes_and_not_in_another_one_of_the_program() -> None:
+    def program() -> None:
+        kubernetes.Provider("elsewhere", context="elsewhere")
+        Platform("base", PLATFORM, context="mine")
+
+    assert accesses_of(program) == {"soperator:platform": Access(None, "mine")}
+
+
+def test_a_platform_without_a_kubernetes_is_not_checked_in_another_one_of_the_program() -> None:
+    def program() -> None:
+        kubernetes.Provider("elsewhere", context="elsewhere")
+        Platform("base", PLATFORM)
+
+    assert accesses_of(program) == {"soperator:platform": Access("otherwise")}
+
+
+@pytest.mark.parametrize("option", ["provider", "providers"])
+def test_a_platform_with_a_provider_is_checked_in_that_ones_kubernetes(option: str) -> None:
+    def program() -> None:
+        kubernetes.Provider("elsewhere", context="elsewhere")
+        provider = kubernetes.Provider("given", context="mine")
+        given = pulumi.ResourceOptions(**{option: provider if option == "provider" else [provider]})
+        Platform("base", NFS, given)
+
+    assert accesses_of(program) == {"soperator:platform": Access(None, "mine")}
+
+
+def test_two_platforms_have_a_plan_each_in_their_own_kubernetes() -> None:
+    def program() -> None:
+        Platform("base", PLATFORM, context="one")
+        Platform("other", {"kube_prometheus_stack": {}}, context="two")
+
+    (one, first), (two, second) = plans_of(deploy(program), Access())
+    assert isinstance(one, PlannedPlatform)
+    assert isinstance(two, PlannedPlatform)
+    assert (one.key, two.key) == ("Platform 'base'", "Platform 'other'")
+    assert (first, second) == (Access(None, "one"), Access(None, "two"))
+    assert [chart.part for chart in (*one.charts, *two.charts)] == ["CertManager", "KubePrometheusStack"]
+
+
+def test_a_program_without_clusters_and_platforms_has_nothing_to_check() -> None:
+    with pytest.raises(SpecError, match="no SlurmCluster and no Platform"):
+        plans_of(deploy(lambda: None), Access())
 
 
 def test_values_of_a_pulumi_environment_are_not_left_out_in_silence(tmp_path: Path) -> None:
