@@ -134,7 +134,7 @@ def memory(name: str, path: str, size: str, *, read_only: bool = False) -> Mount
 
 
 def with_submounts(defaults: Sequence[Mount], spec: ClusterSpec, role: SubmountRole, *names: str) -> list[Mount]:
-    """Return the mounts of a role, or those that all of its named pods have. Submounts replace defaults at their path."""
+    """Return the mounts of a role, or those that all of its named pods have. They replace defaults at a path."""
     ours = [_mount(submount) for submount in submounts(spec, role, *names)]
     replaced = {mount.path for mount in ours}
     return [*(mount for mount in defaults if mount.path not in replaced), *ours]

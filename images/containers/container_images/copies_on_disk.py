@@ -23,7 +23,8 @@ _PART_SECONDS = 86_400
 def remove_unused(disk: Path, user: int, now: float, unused_seconds: float | None) -> int:
     """Remove a user's copies that no task uses and that were not started for too long. Return their number.
 
-    What killed processes have left goes too, up to 200,000 files and folders of the trash. Users do the same at every start (`store_cleaning.py`).
+    What killed processes have left goes too, and up to 200,000 files and folders of the trash. Users do the same at
+    every start (`store_cleaning.py`), without a limit.
 
     Args:
         disk: The disk.

@@ -73,7 +73,7 @@ def test_a_submount_of_login_nodes_is_in_no_other_pod_of_sessions() -> None:
 @pytest.mark.parametrize("logins", [["login"], ["login-large", "login"]])
 def test_the_admin_shell_has_a_submount_that_names_all_login_nodes(logins: list[str]) -> None:
     local = {"path": "/fast", "host_path": "/mnt/nvme", "logins": logins}
-    pools = {name.removeprefix("login-"): {} for name in logins if name != "login"}
+    pools: dict[str, Any] = {name.removeprefix("login-"): {} for name in logins if name != "login"}
     deployment = a_deployment(login={"pools": pools}, jail={"admin_shell": True, "submounts": [local]})
     assert "/fast" in mounts_of(containers_of(pod_of(deployment, "hpc-admin"))["admin"])
 

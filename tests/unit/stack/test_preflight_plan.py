@@ -121,18 +121,24 @@ def test_a_platform_without_a_kubernetes_is_not_checked_in_another_one_of_the_pr
     assert accesses_of(program) == {"soperator:platform": Access("otherwise")}
 
 
-@pytest.mark.parametrize("option", ["provider", "providers"])
-def test_a_platform_with_a_provider_is_checked_in_that_ones_kubernetes(option: str) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda provider: pulumi.ResourceOptions(provider=provider),
+        lambda provider: pulumi.ResourceOptions(providers=[provider]),
+    ],
+)
+def test_a_platform_with_a_provider_is_checked_in_that_ones_kubernetes(
+    given: Callable[[kubernetes.Provider], pulumi.ResourceOptions],
+) -> None:
     def program() -> None:
         kubernetes.Provider("elsewhere", context="elsewhere")
-        provider = kubernetes.Provider("given", context="mine")
-        given = pulumi.ResourceOptions(**{option: provider if option == "provider" else [provider]})
-        Platform("base", NFS, given)
+        Platform("base", NFS, given(kubernetes.Provider("given", context="mine")))
 
     assert accesses_of(program) == {"soperator:platform": Access(None, "mine")}
 
 
-def test_two_platforms_have_a_plan_each_in_their_own_kubernetes() -> None:
+def test_two_platforms_have_plans_with_their_own_charts_and_kubernetes() -> None:
     def program() -> None:
         Platform("base", PLATFORM, context="one")
         Platform("other", {"kube_prometheus_stack": {}}, context="two")
