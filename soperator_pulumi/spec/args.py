@@ -468,7 +468,7 @@ class SubmountArgs(TypedDict):
     job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
     logins: NotRequired[Sequence[str]]
     """Login nodes whose sessions have the submount, as their pods' names begin: `login`, and `login-<name>` of a pool.
-    Jobs have it by `roles`, and the admin shell has those of all login nodes. Default: all login nodes."""
+    Jobs have it by `roles`, and the admin shell has what all login nodes have. Default: all login nodes."""
     read_only: NotRequired[bool]
     """Refuse all writes. Default: false."""
     existing_claim: NotRequired[pulumi.Input[str]]

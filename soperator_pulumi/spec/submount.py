@@ -77,7 +77,7 @@ class SubmountSpec(Model):
     job elsewhere that starts in the path, or writes its output there, fails. Default: all node sets."""
     logins: tuple[ObjectName, ...] | None = None
     """Login nodes whose sessions have the submount, as their pods' names begin: `login`, and `login-<name>` of a pool.
-    Jobs have it by `roles`, and the admin shell has those of all login nodes. Default: all login nodes."""
+    Jobs have it by `roles`, and the admin shell has what all login nodes have. Default: all login nodes."""
     read_only: StrictBool = False
     """Refuse all writes."""
     existing_claim: Maybe[ObjectName] | None = None
