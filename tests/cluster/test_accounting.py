@@ -90,12 +90,19 @@ class Accounted(Slurm):
         return [line.split("|") for line in self.ssh(words, check=check).stdout.splitlines()]
 
     def wait_for_record(self, job: int, *fields: str, state: str = "COMPLETED") -> list[str]:
-        """Wait until sacct shows the end of a job, and return these fields of it."""
+        """Wait until sacct shows the end of a job, and return these fields of it.
+
+        Another test may have stopped the database, which slurmdbd then still has to reach again.
+        """
         rows = f"--jobs={job} --format=state,{','.join(fields)}"
-        wait_until(
-            lambda: any(row[0] == state for row in self.sacct(rows)), what=f"sacct shows that job {job} is {state}"
-        )
-        return self.sacct(rows)[0][1:]
+        shown: list[list[str]] = []
+
+        def is_shown() -> bool:
+            shown[:] = self.sacct(rows, check=False)
+            return any(row[0] == state for row in shown)
+
+        wait_until(is_shown, what=f"sacct shows that job {job} is {state}")
+        return shown[0][1:]
 
 
 @pytest.fixture(scope="module")
