@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bounded_lines.h"
+
 #define MOST_BYTES 8192 /* of a job: the files of all share the pod's memory */
 #define MOST_PATH sizeof(FOUND_IMAGES "/4294967295")
 
@@ -61,23 +63,14 @@ static bool is_one_field(const char *text)
 void found_image_note(uint32_t job_id, const char *asked, const struct found_image *found)
 {
     char path[MOST_PATH], *line = NULL;
-    struct stat status;
-    int file, length;
 
     path_of(path, job_id);
     if (found->lock[0] == '\0' || strchr(asked, '\n') || !is_one_field(found->version) || !is_one_field(found->lock) ||
         !is_one_field(found->folder) ||
-        (length = asprintf(&line, "%s\t%s\t%s\t%s\n", asked, found->version, found->lock, found->folder)) < 0)
+        asprintf(&line, "%s\t%s\t%s\t%s\n", asked, found->version, found->lock, found->folder) < 0)
         return;
     mkdir(FOUND_IMAGES, 0700);
-    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    /* One write appends a whole line, with steps that start at the same time. */
-    if (file >= 0 && fstat(file, &status) == 0 && status.st_size + length <= MOST_BYTES &&
-        write(file, line, (size_t)length) < length) {
-        /* Without room, half of a line is no image. */
-    }
-    if (file >= 0)
-        close(file);
+    bounded_lines_append(path, line, MOST_BYTES);
     free(line);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "confine.h"
+#include "descriptor_message.h"
 #include "enter_view.h"
 #include "found_image.h"
 #include "image_count.h"
@@ -179,14 +180,22 @@ static void list_variables(const struct image_import *import, char *all[MAX_VARI
     all[count] = NULL;
 }
 
-int image_program_become(const struct image_import *import, char *const program[], int input, int output, int death_signal,
+/* Let the calling process be killed when its parent ends. Becoming a user undoes it. */
+static void end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent)
+        raise(SIGKILL); /* it has ended before */
+}
+
+int image_program_become(const struct image_import *import, char *const program[], int input, int output, pid_t parent,
                          struct failure *failure)
 {
     char *variables[MAX_VARIABLES + 3], home[600];
-    const pid_t parent = getppid();
     int jail;
 
-    prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0);
+    if (parent != 0)
+        end_with(parent);
     list_variables(import, variables, home);
     if ((jail = import->open_jail(import->job, failure)) < 0 || enter_importer(import, jail, failure) < 0)
         return -1;
@@ -194,9 +203,8 @@ int image_program_become(const struct image_import *import, char *const program[
         dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
         close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         return fail_job(failure, "prepare the start of", program[0]);
-    prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0); /* becoming the user has undone it */
-    if (death_signal != 0 && getppid() != parent)
-        raise(death_signal); /* it has ended meanwhile */
+    if (parent != 0)
+        end_with(parent);
     execve(program[0], program, variables);
     return fail_job(failure, "start", program[0]);
 }
@@ -205,7 +213,7 @@ int image_program_become(const struct image_import *import, char *const program[
  * In a process of its own: never returns. All that it prints goes to the task, as lines. A failure before the program
  * starts goes through shared memory, with its scope: a program of the user's could forge an exit code, and drain nodes.
  */
-static void run_importer(const struct image_import *import, int output)
+static void run_importer(const struct image_import *import, int output, pid_t parent)
 {
     char job_id[16];
     char *const program[] = {(char *)IMPORTER, job_id, import->image, import->name, import->name_flag, NULL};
@@ -215,24 +223,9 @@ static void run_importer(const struct image_import *import, int output)
     /* Warnings for the program of the task, such as those of `sbatch --signal`, end no import. */
     signal(SIGUSR1, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    image_program_become(import, program, locks[1], output, SIGKILL, &failure);
+    image_program_become(import, program, locks[1], output, parent, &failure);
     shared->failure = failure;
     _exit(1);
-}
-
-/* Send a lock to slurmstepd, which holds it from then on. */
-static int send_lock(int lock)
-{
-    char byte = 0, control[CMSG_SPACE(sizeof(lock))] = {0};
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(lock));
-    memcpy(CMSG_DATA(header), &lock, sizeof(lock));
-    return sendmsg(locks[1], &message, MSG_DONTWAIT) == 1 ? 0 : -1;
 }
 
 /* A registry's words come to a terminal. U+0080 to U+009F are C2 80 to C2 9F. */
@@ -318,6 +311,7 @@ static uint64_t milliseconds(void)
 /* Run the importer. A failure is in the shared memory afterwards. */
 static int run(const struct image_import *import, struct result *result)
 {
+    const pid_t task = getpid();
     int ends[2];
     FILE *output;
     pid_t child;
@@ -325,7 +319,7 @@ static int run(const struct image_import *import, struct result *result)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return fail_job(&shared->failure, "make a pipe to", "the importer of images");
     if ((child = fork()) == 0)
-        run_importer(import, ends[1]);
+        run_importer(import, ends[1], task);
     close(ends[1]);
     if (child < 0 || !(output = fdopen(ends[0], "r"))) {
         close(ends[0]);
@@ -357,28 +351,30 @@ static bool describe(const struct image_import *import, char asked[2 * PATH_MAX 
 }
 
 /* In a process of its own: never returns. Hold what an earlier step has found, in the jail and with the user's rights. */
-static void hold(const struct image_import *import, const struct found_image *found)
+static void hold(const struct image_import *import, const struct found_image *found, pid_t parent)
 {
     struct failure failure = {FAILURE_NONE, ""};
     int jail, lock;
 
+    end_with(parent);
     if ((jail = import->open_jail(import->job, &failure)) < 0 || enter_root(jail, &failure) < 0 ||
         confine(~UINT64_C(0), false, &failure) < 0 || person_become(import->person, &failure) < 0)
         _exit(1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    end_with(parent);
     if ((chdir(import->directory) < 0 && chdir("/") < 0) || (lock = found_image_hold(found, import->image)) < 0)
         _exit(1);
-    _exit(send_lock(lock) == 0 ? 0 : 1);
+    _exit(descriptor_message_send(locks[1], &lock, 1) == 0 ? 0 : 1);
 }
 
 /* True if slurmstepd holds what an earlier step has found. Otherwise the importer finds out why, and says it. */
 static bool is_held(const struct image_import *import, const struct found_image *found)
 {
+    const pid_t task = getpid();
     pid_t child = fork();
     int status;
 
     if (child == 0)
-        hold(import, found);
+        hold(import, found, task);
     if (child < 0)
         return false;
     while (waitpid(child, &status, 0) < 0)

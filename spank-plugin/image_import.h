@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "config.h"
 #include "failure.h"
@@ -49,10 +50,10 @@ int image_import(const struct image_import *import, char folder[PATH_MAX], struc
 
 /*
  * Become a program of this image with the user's rights alone, on the importer's root, in a process of its own. It gets
- * `input` for its standard input and `output` for the others, and the signal when its parent ends (0: none).
- * Returns -1 only.
+ * `input` for its standard input and `output` for the others, and is killed when `parent`, which has forked it, ends
+ * (0: it goes on). Returns -1 only.
  */
-int image_program_become(const struct image_import *import, char *const program[], int input, int output, int death_signal,
+int image_program_become(const struct image_import *import, char *const program[], int input, int output, pid_t parent,
                          struct failure *failure);
 
 /* Replace what a terminal may take for a command in a line of such a program. */

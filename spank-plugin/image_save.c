@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptor_message.h"
 #include "mounts.h"
 
 #define READY "ready"
@@ -65,7 +66,7 @@ static int await_tracked(struct failure *failure)
                : fail_with(failure, FAILURE_JOB, "--container-save: slurmstepd has not tracked the task");
 }
 
-/* In a process of its own: never returns. */
+/* In a process of its own: never returns. It outlives the task, which is not its parent. */
 static void run_saver(const struct image_import *import, const char *folder, const char *path, int task)
 {
     char *const arguments[] = {(char *)SAVER, strdup(folder), strdup(path), NULL};
@@ -81,45 +82,6 @@ static void run_saver(const struct image_import *import, const char *folder, con
 static pid_t fork_for_parent(int *process)
 {
     return (pid_t)syscall(SYS_clone, CLONE_PARENT | CLONE_PIDFD | SIGCHLD, NULL, process, NULL, NULL);
-}
-
-static int send_descriptors(int socket, const int descriptors[], size_t count)
-{
-    char byte = 0;
-    struct iovec content = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(2 * sizeof(int))];
-    } control = {.space = {0}};
-    struct msghdr message = {.msg_iov = &content,
-                             .msg_iovlen = 1,
-                             .msg_control = control.space,
-                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-
-    control.header.cmsg_level = SOL_SOCKET;
-    control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
-}
-
-/* Return the descriptor that a socket holds, or -1. */
-static int receive_descriptor(int socket)
-{
-    char byte;
-    struct iovec content = {.iov_base = &byte, .iov_len = 1};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr message = {
-        .msg_iov = &content, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)};
-    int descriptor = -1;
-
-    if (recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message) &&
-        control.header.cmsg_type == SCM_RIGHTS)
-        memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
-    return descriptor;
 }
 
 static int await_ready(struct failure *failure)
@@ -152,7 +114,7 @@ int image_save_start(const struct image_import *import, const char *folder, cons
     }
     close(ends[1]);
     program = ends[0];
-    if (child < 0 || send_descriptors(handles[1], &process, 1) < 0) {
+    if (child < 0 || descriptor_message_send(handles[1], &process, 1) < 0) {
         close_once(&program); /* which ends the program */
         close_once(&process);
         return fail_job(failure, "start the program of", "--container-save");
@@ -164,7 +126,7 @@ int image_save_start(const struct image_import *import, const char *folder, cons
 int image_save_give(int root, struct failure *failure)
 {
     int given[] = {mounts_clone(root, "", false, 0, 0), (int)syscall(SYS_pidfd_open, getpid(), 0)};
-    int result = given[0] < 0 || given[1] < 0 || send_descriptors(program, given, 2) < 0
+    int result = given[0] < 0 || given[1] < 0 || descriptor_message_send(program, given, 2) < 0
                      ? fail_job(failure, "give the container's files to", "--container-save")
                      : 0;
 
@@ -246,7 +208,7 @@ static void tell_of_end(int process, bool said, void (*say)(const char *line))
 void image_save_await(void (*say)(const char *line))
 {
     struct line line = {.length = 0};
-    struct pollfd either[] = {{.fd = receive_descriptor(handles[0]), .events = POLLIN}, {.fd = words[0], .events = POLLIN}};
+    struct pollfd either[] = {{.fd = descriptor_message_receive(handles[0]), .events = POLLIN}, {.fd = words[0], .events = POLLIN}};
 
     while (either[0].fd >= 0 && (poll(either, 2, -1) >= 0 || errno == EINTR) && !either[0].revents)
         if (!pass_on(&line, say) && either[1].revents & POLLHUP)

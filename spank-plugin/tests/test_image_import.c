@@ -1,5 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +309,39 @@ TEST(what_a_later_step_starts_is_held_until_its_slurmstepd_has_ended)
     CHECK(test_in_child(prepare_and_find, NULL) == 0);
     CHECK(test_in_child(prepare_and_hold, NULL) == 0);
     CHECK(is_free("/home/user/lock"));
+}
+
+static int noted[2]; /* from what holds the image, if it outlives its task */
+
+static int open_jail_after_the_task(void *job, struct failure *jail_failure)
+{
+    const pid_t task = getppid();
+
+    kill(task, SIGKILL);
+    while (getppid() == task)
+        sched_yield();
+    poll(NULL, 0, 2000); /* in which it has to be killed as well */
+    CHECK(write(noted[1], "", 1) == 1);
+    return world_open_jail(job, jail_failure);
+}
+
+static int prepare_and_be_killed(void *unused)
+{
+    (void)unused;
+    close(noted[0]);
+    return image_import_prepare() == 0 && import_from(open_jail_after_the_task) == 0 ? 0 : 1;
+}
+
+TEST(what_holds_an_image_for_a_task_ends_with_the_task)
+{
+    char byte;
+
+    make(FINDS);
+    CHECK(test_in_child(prepare_and_find, NULL) == 0);
+    CHECK(pipe2(noted, O_CLOEXEC) == 0);
+    CHECK(test_in_child(prepare_and_be_killed, NULL) == 128 + SIGKILL);
+    close(noted[1]);
+    CHECK(read(noted[0], &byte, 1) == 0);
 }
 
 static void remove_image(void)
