@@ -14,8 +14,8 @@ from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.holder import hold, holder
 from soperator_pulumi.operations.preflight import (
+    PrerequisitesInputs,
     Reference,
-    Surroundings,
     closed_api_servers,
     missing_rights,
     problems_before_up,
@@ -93,10 +93,10 @@ class PrerequisitesProvider(LiveProvider):
         return {_PUBLIC_KEY: "", _FINGERPRINT: ""}
 
 
-def _asked(props: Mapping[str, Any]) -> Surroundings:
+def _asked(props: Mapping[str, Any]) -> PrerequisitesInputs:
     """Return the inputs, without references that are not known yet."""
     known = [reference for reference in props["references"] if not has_unknown(reference)]
-    return Surroundings.model_validate({**props, "references": known})
+    return PrerequisitesInputs.model_validate({**props, "references": known})
 
 
 class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):

@@ -35,7 +35,7 @@ from soperator_pulumi.lifecycle.secret_files import SecretFiles, SecretFilesProv
 from soperator_pulumi.lifecycle.slurm_version import SlurmVersion, SlurmVersionInputs, SlurmVersionProvider
 from soperator_pulumi.lifecycle.tree_populated import TreePopulated, TreePopulatedInputs, TreePopulatedProvider
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
-from soperator_pulumi.operations.preflight import Surroundings
+from soperator_pulumi.operations.preflight import PrerequisitesInputs
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ KINDS = (
     LiveKind(NodeDrain, NodeDrainProvider, NodeDrainInputs),
     LiveKind(NodesReady, NodesReadyProvider, NodesReadyInputs),
     LiveKind(PodsReady, PodsReadyProvider, PodsReadyInputs),
-    LiveKind(Prerequisites, PrerequisitesProvider, Surroundings),
+    LiveKind(Prerequisites, PrerequisitesProvider, PrerequisitesInputs),
     LiveKind(RemovedNodeSets, RemovedNodeSetsProvider, RemovedNodeSetsInputs),
     LiveKind(SecretFiles, SecretFilesProvider, DesiredFiles),
     LiveKind(SlurmVersion, SlurmVersionProvider, SlurmVersionInputs),

@@ -13,7 +13,7 @@ from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
-from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
 from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy, identity_in
 from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.spec.cluster import parse_cluster
@@ -172,9 +172,9 @@ def _accesses(inputs: Iterable[Mapping[str, Any]], otherwise: Access) -> list[Ac
 def _planned(inputs: Mapping[str, Any], bodies: Sequence[Json]) -> PlannedCluster:
     made = {(body["kind"], body["metadata"]["name"]) for body in bodies}
     named = [reference for reference in inputs["references"] if (reference["kind"], reference["name"]) not in made]
-    surroundings = Surroundings.model_validate({**inputs, "component": "", "references": named})
-    own = [body for body in bodies if _namespace_of(body) == surroundings.namespace or _is_wide(body, surroundings)]
-    return PlannedCluster(str(inputs["where"]), surroundings, own, _cluster_domain(own, surroundings.namespace))
+    prerequisites = PrerequisitesInputs.model_validate({**inputs, "component": "", "references": named})
+    own = [body for body in bodies if _namespace_of(body) == prerequisites.namespace or _is_wide(body, prerequisites)]
+    return PlannedCluster(str(inputs["where"]), prerequisites, own, _cluster_domain(own, prerequisites.namespace))
 
 
 def _order(deployment: Deployment) -> dict[tuple[str, ...], int]:
@@ -198,11 +198,11 @@ def _namespace_of(body: Json) -> str:
     return str(metadata["name"] if body["kind"] == "Namespace" else metadata.get("namespace", ""))
 
 
-def _is_wide(body: Json, surroundings: Surroundings) -> bool:
+def _is_wide(body: Json, prerequisites: PrerequisitesInputs) -> bool:
     """Return True for a cluster-scoped object that belongs to the cluster."""
     metadata = body["metadata"]
-    owner = (metadata.get("labels") or {}).get(surroundings.owner_label)
-    return not metadata.get("namespace") and owner == surroundings.owner
+    owner = (metadata.get("labels") or {}).get(prerequisites.owner_label)
+    return not metadata.get("namespace") and owner == prerequisites.owner
 
 
 def _cluster_domain(bodies: Sequence[Json], namespace: str) -> str:

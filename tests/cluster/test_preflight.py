@@ -140,7 +140,7 @@ def test_every_check_has_made_a_finding(healthy: "subprocess.CompletedProcess[st
     passed = {finding["check"] for finding in cluster["findings"] if finding["severity"] == "passed"}
     shared = {finding["found"] for finding in cluster["findings"] if finding["check"] == "storage"}
     assert passed >= {
-        *("release", "rights", "surroundings", "machines", "clocks", "admission", "images", "runtime", "network")
+        *("release", "rights", "prerequisites", "machines", "clocks", "admission", "images", "runtime", "network")
     }
     assert any("share it" in item for item in shared), shared  # on one machine, that is a warning
 
@@ -193,21 +193,21 @@ def test_what_a_killed_run_left_is_removed_by_the_next(world: World) -> None:
         ({"node_sets": [a_node_set("cpu", node_selector={"pool": "none"})]}, "machines", "has the label pool=none"),
         (
             {"jail": {"source": {"image": NOWHERE}, "storage": {"storage_class": "none"}}},
-            "surroundings",
+            "prerequisites",
             'jail.storage.storage_class: got "none", but there is no StorageClass of that name',
         ),
         (
             {"secrets": {"munge_key": {"secret": "none"}}},
-            "surroundings",
+            "prerequisites",
             'secrets.munge_key: got "none", but there is no Secret of that name',
         ),
         (
             {"controller": {"pod_resources": SMALL, "priority_class": "none"}},
-            "surroundings",
+            "prerequisites",
             'controller.priority_class: got "none", but there is no PriorityClass',
         ),
-        ({"namespace": "preflight-missing"}, "surroundings", "does not exist, and create_namespace is false"),
-        ({"create_namespace": True}, "surroundings", "exists already and was not made by this stack"),
+        ({"namespace": "preflight-missing"}, "prerequisites", "does not exist, and create_namespace is false"),
+        ({"create_namespace": True}, "prerequisites", "exists already and was not made by this stack"),
     ],
     ids=["too large", "no GPUs", "no label", "no class", "no secret", "no priority class", "no namespace", "taken"],
 )  # fmt: skip
@@ -275,8 +275,8 @@ def a_namespace(world: World, **labels: str) -> Iterator[str]:
 def test_a_namespace_that_enforces_pod_security_is_refused_by_its_label_and_by_the_server(world: World) -> None:
     with a_namespace(world, **{PRIVILEGED: "baseline"}) as namespace:
         found = refusals(world.found("admission", namespace=namespace))
-    assert {*found} == {"surroundings", "admission"}
-    assert 'enforces the Pod Security level "baseline"' in found["surroundings"]
+    assert {*found} == {"prerequisites", "admission"}
+    assert 'enforces the Pod Security level "baseline"' in found["prerequisites"]
     assert "violates PodSecurity" in found["admission"]
 
 

@@ -14,10 +14,12 @@ from soperator_pulumi.operations.preflight.api_addresses import api_servers, clo
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 from soperator_pulumi.operations.preflight.kubernetes_release import release_findings
 from soperator_pulumi.operations.preflight.named_objects import Reference, ssh_host_public_key
-from soperator_pulumi.operations.preflight.surroundings import Surroundings, problems
+from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs, problems
 
 
-def problems_before_up(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
+def problems_before_up(
+    kube: Kube, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None = None
+) -> Iterator[Problem]:
     """Yield the problems that a preview reports: of the Kubernetes release, and of named objects.
 
     Machines are left out, as an autoscaler may add them: the wait for nodes reports the scheduler's own reason.
@@ -48,8 +50,8 @@ def _refusals(found: Iterable[Diagnosis]) -> Iterator[Problem]:
 
 
 __all__ = [
+    "PrerequisitesInputs",
     "Reference",
-    "Surroundings",
     "api_servers",
     "closed_api_servers",
     "missing_rights",

@@ -25,7 +25,7 @@ def critical_pod_findings(kube: Kube, namespaces: Sequence[str], machines: Seque
     for namespace in namespaces:
         if not any(map(admits_critical_pods, kube.find(f"/api/v1/namespaces/{namespace}/resourcequotas"))):
             yield warned(
-                "surroundings",
+                "prerequisites",
                 f"Namespace {namespace}",
                 f"has no ResourceQuota for pods of the class {CRITICAL}, so that GKE creates none of the GPU Operator",
                 f"a ResourceQuota with the scope PriorityClass {CRITICAL}",

@@ -18,7 +18,7 @@ def missing_drivers(kube: Kube, drivers: Collection[str]) -> Iterator[Diagnosis]
     for driver in drivers:
         if kube.get(f"{_DRIVERS}/{driver}") is None:
             yield warned(
-                "surroundings",
+                "prerequisites",
                 f"CSIDriver {driver}",
                 "missing, so its volumes are neither created nor mounted",
                 f"the CSI driver {driver}",

@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from soperator_pulumi.kube.verbs import Json
-from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
 from soperator_pulumi.spec import login
 from soperator_pulumi.spec.types.quantity import amount
 
@@ -97,7 +97,7 @@ class PlannedCluster:
 
     key: str
     """Name of the description, as a prefix of places: `soperator:clusters.hpc`."""
-    surroundings: Surroundings
+    prerequisites: PrerequisitesInputs
     objects: Sequence[Json]
     """Objects that would be applied, in order. Secrets have only kind and metadata."""
     cluster_domain: str = "cluster.local"

@@ -35,10 +35,10 @@ from soperator_pulumi.operations.preflight.machine_fit import (
 from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
+from soperator_pulumi.operations.preflight.prerequisites import problems
 from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
 from soperator_pulumi.operations.preflight.process_limits import limit_findings
 from soperator_pulumi.operations.preflight.shared_claim import storage_probe
-from soperator_pulumi.operations.preflight.surroundings import problems
 from soperator_pulumi.operations.progress import Clock, MachineClock, Report
 
 PROBE_SECONDS = 120.0
@@ -50,7 +50,7 @@ _POLICY_SECONDS = 20.0
 PROBES = ("admission", "images", "runtime", "network", "storage")
 """Checks that need a namespace for their objects."""
 
-CHECKS = ("release", "rights", "surroundings", "machines", "clocks", "load balancer", *PROBES)
+CHECKS = ("release", "rights", "prerequisites", "machines", "clocks", "load balancer", *PROBES)
 """Names of all checks, in their order."""
 
 
@@ -76,7 +76,7 @@ class Preflight:
             KubernetesError: the cluster does not answer, or its namespaces cannot be read.
         """
         self.report(f"{self.planned.key}: reads {self.kube}")
-        namespace = self.kube.get(f"{NAMESPACES}/{self.planned.surroundings.namespace}")
+        namespace = self.kube.get(f"{NAMESPACES}/{self.planned.prerequisites.namespace}")
         if not self.planned.owner_known:
             self.planned = _of_the_owner_of(self.planned, namespace)
         found = [*self._read(), *self._probed(exists=namespace is not None)]
@@ -87,11 +87,11 @@ class Preflight:
 
     def _read(self) -> Iterator[Diagnosis]:
         kube, planned = self.kube, self.planned
-        namespace = planned.surroundings.namespace
+        namespace = planned.prerequisites.namespace
         looks = (
             ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
             ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
-            ("surroundings", "namespace", self._surroundings),
+            ("prerequisites", "namespace", self._prerequisites),
             *_looks_at(kube, planned.platform),
             ("machines", "machines", self._of_machines),
             ("clocks", "machines", self._clocks),
@@ -100,13 +100,15 @@ class Preflight:
         for check, place, look in looks:
             yield from answered(check, place, look)
 
-    def _surroundings(self) -> Iterable[Diagnosis]:
-        wanted = self.planned.surroundings
+    def _prerequisites(self) -> Iterable[Diagnosis]:
+        wanted = self.planned.prerequisites
         _, not_known = closed_api_servers(self.kube, wanted.api_servers)
         found = [*problems(self.kube, wanted), *not_known]
         if not found:
-            yield passed("surroundings", "namespace", f'"{wanted.namespace}" and all named objects are as they must be')
-        yield from (of_problem("surroundings", problem) for problem in found)
+            yield passed(
+                "prerequisites", "namespace", f'"{wanted.namespace}" and all named objects are as they must be'
+            )
+        yield from (of_problem("prerequisites", problem) for problem in found)
 
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
@@ -131,10 +133,10 @@ class Preflight:
     def _probed(self, *, exists: bool) -> Iterator[Diagnosis]:
         if not self.probes:
             return
-        surroundings = self.planned.surroundings
-        place = ProbePlace(self.kube, surroundings.owner, self.report, self.clock)
+        prerequisites = self.planned.prerequisites
+        place = ProbePlace(self.kube, prerequisites.owner, self.report, self.clock)
         try:
-            with place.opened(surroundings.namespace, exists=exists) as namespace:
+            with place.opened(prerequisites.namespace, exists=exists) as namespace:
                 if "admission" in self.probes:
                     self.report(f"{self.planned.key}: has the API server judge the objects, and keep nothing")
                     look = lambda: admission_findings(self.kube, self.planned, namespace)  # noqa: E731 as above
@@ -219,9 +221,9 @@ def _looks_at(kube: Kube, planned: PlannedPlatform) -> tuple[tuple[str, str, Cal
     namespaces = planned.critical_namespaces
     return (
         ("rights", "platform", lambda: chart_findings(kube, planned.charts)),
-        ("surroundings", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
+        ("prerequisites", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
         (
-            "surroundings",
+            "prerequisites",
             "GPU Operator",
             lambda: critical_pod_findings(kube, namespaces, kube.find(MACHINES)) if namespaces else (),
         ),
@@ -236,6 +238,6 @@ def _weighed(found: Diagnosis, accepted: Collection[str]) -> Diagnosis:
 
 def _of_the_owner_of(planned: PlannedCluster, namespace: Json | None) -> PlannedCluster:
     """Return the plan with the owner recorded in an existing namespace."""
-    wanted = planned.surroundings
+    wanted = planned.prerequisites
     owner = ((namespace or {"metadata": {}})["metadata"].get("labels") or {}).get(wanted.owner_label, wanted.owner)
-    return replace(planned, surroundings=wanted.model_copy(update={"owner": owner}))
+    return replace(planned, prerequisites=wanted.model_copy(update={"owner": owner}))

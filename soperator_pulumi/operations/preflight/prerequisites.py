@@ -14,7 +14,7 @@ _ENFORCED = "pod-security.kubernetes.io/enforce"
 _TOO_STRICT = ("baseline", "restricted")
 
 
-class Surroundings(BaseModel):
+class PrerequisitesInputs(BaseModel):
     """Place of a cluster in Kubernetes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -37,7 +37,7 @@ class Surroundings(BaseModel):
     """True if Slurm uses IPv6 addresses."""
 
 
-def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = None) -> Iterator[Problem]:
+def problems(kube: Kube, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None = None) -> Iterator[Problem]:
     """Yield the problems.
 
     Args:
@@ -66,7 +66,9 @@ def problems(kube: Kube, wanted: Surroundings, before: Surroundings | None = Non
         yield from ipv6_problems(kube)
 
 
-def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
+def _namespace_problems(
+    namespace: Json | None, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None
+) -> Iterator[Problem]:
     name = wanted.namespace
     if namespace is None:
         if not wanted.create_namespace:
@@ -101,13 +103,13 @@ def _namespace_problems(namespace: Json | None, wanted: Surroundings, before: Su
         )
 
 
-def _would_be_deleted(wanted: Surroundings, before: Surroundings) -> bool:
+def _would_be_deleted(wanted: PrerequisitesInputs, before: PrerequisitesInputs) -> bool:
     """Return True if the namespace leaves the program while the cluster stays in it."""
     leaves = before.create_namespace and not wanted.create_namespace and before.namespace == wanted.namespace
     return leaves and not before.keep_namespace
 
 
-def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) -> Problem:
+def _other_owner(owner: str, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None) -> Problem:
     """Return the problem that a namespace belongs to another stack, or to this stack under a former name."""
     if before is not None and before.owner == owner:
         return Problem(
@@ -122,7 +124,7 @@ def _other_owner(owner: str, wanted: Surroundings, before: Surroundings | None) 
     )
 
 
-def _tenant_problems(kube: Kube, wanted: Surroundings, before: Surroundings | None) -> Iterator[Problem]:
+def _tenant_problems(kube: Kube, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None) -> Iterator[Problem]:
     """Yield another SlurmCluster that is in this namespace, or has left its data here."""
     kinds = {
         "runs in it": stateful_sets_path(wanted.namespace),

@@ -53,7 +53,7 @@ def storage_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence
     beforehand is not probed, as it binds to a claim only once.
     """
     reference = next(
-        (reference for reference in planned.surroundings.references if reference.path.startswith(_PATH)), None
+        (reference for reference in planned.prerequisites.references if reference.path.startswith(_PATH)), None
     )
     if reference is None:
         return passed(

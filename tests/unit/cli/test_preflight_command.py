@@ -65,7 +65,7 @@ def test_a_description_is_planned_as_it_would_be_applied(tmp_path: Path) -> None
     assert [worker.replicas for worker in planned.workers] == [4, 1]
     assert planned.workers[1].spec["nodeSelector"] == {"pool": "big"}
     assert {"controller", "login", "jail.populate"} <= {pod.place for pod in planned.pods}
-    assert planned.surroundings.namespace == "hpc"
+    assert planned.prerequisites.namespace == "hpc"
     assert not planned.owner_known
 
 
@@ -117,7 +117,7 @@ def test_a_stack_is_planned_over_the_defaults_of_its_project(tmp_path: Path) -> 
     (tmp_path / "stacks").mkdir()
     first, second = planned_of_file(a_file(tmp_path / "stacks", {"config": config}, "Pulumi.prod.yaml"))
     assert (first.key, second.key) == ("soperator:clusters.one", "soperator:clusters.two")
-    assert (first.surroundings.owner, first.owner_known) == ("slurm.prod.one", True)
+    assert (first.prerequisites.owner, first.owner_known) == ("slurm.prod.one", True)
     assert first.cluster_domain == "site.example"
 
 
@@ -159,7 +159,7 @@ def test_a_project_may_name_the_folder_of_its_stacks(tmp_path: Path) -> None:
     (planned,) = planned_of_file(
         a_file(tmp_path / "stacks", {"config": {"soperator:cluster": HPC}}, "Pulumi.prod.yaml")
     )
-    assert planned.surroundings.owner.startswith("slurm.prod.")
+    assert planned.prerequisites.owner.startswith("slurm.prod.")
 
 
 def test_a_cluster_of_a_stack_stands_on_the_stack_s_platform(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_the_program_itself_makes_need_not_be_there_before(tmp_path: Path) 
         SlurmCluster("hpc", {**HPC, "jail": {"storage": {"storage_class": "ours"}}})
 
     (planned,) = planned_clusters(deploy(program))
-    assert [reference.path for reference in planned.surroundings.references] == ["storage.state.storage_class"]
+    assert [reference.path for reference in planned.prerequisites.references] == ["storage.state.storage_class"]
 
 
 @pytest.mark.parametrize(("constrain", "constrains"), [("cgroup", True), ("none", False)])
@@ -237,7 +237,7 @@ def test_outputs_of_other_stacks_are_given_or_all_named(tmp_path: Path) -> None:
 
     (planned,) = planned_of_file(file, {STORAGE: {"class": "shared", "runtime": "nvidia"}})
     assert planned.workers[0].spec["runtimeClassName"] == "nvidia"
-    assert "shared" in {reference.name for reference in planned.surroundings.references}
+    assert "shared" in {reference.name for reference in planned.prerequisites.references}
 
 
 def test_the_csi_driver_of_a_volume_that_the_program_makes_has_to_be_there(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_an_option_that_is_none_is_refused_with_what_is_allowed(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("accepted", "status"), [((), preflight.EXIT_REFUSED), (("surroundings", "rights"), 0)])
+@pytest.mark.parametrize(("accepted", "status"), [((), preflight.EXIT_REFUSED), (("prerequisites", "rights"), 0)])
 def test_a_refusal_is_the_exit_status_unless_it_is_accepted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], accepted: tuple[str, ...], status: int
 ) -> None:
@@ -303,7 +303,7 @@ def test_a_refusal_is_the_exit_status_unless_it_is_accepted(
     assert preflight.check([(cluster, world) for cluster in planned], options, lambda _line: None) == status
 
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
-    severities = {finding["severity"] for finding in cluster["findings"] if finding["check"] == "surroundings"}
+    severities = {finding["severity"] for finding in cluster["findings"] if finding["check"] == "prerequisites"}
     assert severities == {"warned" if accepted else "refused"}
 
 
@@ -388,7 +388,7 @@ def test_the_json_has_the_form_that_the_page_shows() -> None:
 def test_the_page_has_a_row_for_each_check() -> None:
     modules = (access_rights, admission, image_pulls, kubernetes_release, load_balancers, machine_clocks, machine_fit,
                machine_probe, network_probe, shared_claim)  # fmt: skip
-    checks = {module.CHECK for module in modules} | {"surroundings"}
+    checks = {module.CHECK for module in modules} | {"prerequisites"}
     table = PAGE.partition("## What is checked")[2].partition("\n## ")[0]
     assert {*re.findall(r"(?m)^\| ([a-z ]+) \|", table)} - {"check"} == checks
     assert {*preflight_run.CHECKS} == checks

@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.cluster.secrets import host_key
 from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.operations.preflight import Surroundings, api_servers, closed_api_servers, problems
+from soperator_pulumi.operations.preflight import PrerequisitesInputs, api_servers, closed_api_servers, problems
 from tests.fakes.small_world import API_SERVICE, API_SLICE, SmallWorld
 
 OWNER = "project.dev.hpc"
@@ -29,9 +29,9 @@ def found(
         "references": references,
         **overrides,
     }
-    asked = Surroundings.model_validate(wanted)
+    asked = PrerequisitesInputs.model_validate(wanted)
     _, not_known = closed_api_servers(world, asked.api_servers)
-    recorded = None if before is None else Surroundings.model_validate({**wanted, **before})
+    recorded = None if before is None else PrerequisitesInputs.model_validate({**wanted, **before})
     return [str(problem) for problem in [*problems(world, asked, recorded), *not_known]]
 
 

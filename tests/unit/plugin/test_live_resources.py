@@ -129,7 +129,7 @@ def test_inputs_of_a_wrong_type_are_failures_with_their_paths(plugin: ResourcePr
     assert found["after_sync"] == "Input should be 'nothing', 'slurm', 'sshd' or 'slurmdbd'."
 
 
-def test_problems_of_the_surroundings_are_one_failure(plugin: ResourceProviderStub, world: SmallWorld) -> None:
+def test_problems_of_the_prerequisites_are_one_failure(plugin: ResourceProviderStub, world: SmallWorld) -> None:
     world.objects[NAMESPACE_PATH] = {"metadata": {"labels": {}}}
     given = {key: value for key, value in PREREQUISITES.items() if value is not None}
     (found,) = checked(plugin, "Prerequisites", {**given, "selector": SELECTOR}).failures

@@ -154,7 +154,7 @@ def test_a_kind_that_the_server_does_not_know_is_refused() -> None:
     assert (first.severity, first.found) == (Severity.REFUSED, "the API server knows no StatefulSet of apps/v2")
 
 
-def test_a_kind_of_an_operator_is_judged_with_the_surroundings() -> None:
+def test_a_kind_of_an_operator_is_judged_with_the_prerequisites() -> None:
     found = [*object_findings(Reviewing(), [a_stateful_set("monitoring.coreos.com/v1")], "hpc")]
     assert [diagnosis.severity for diagnosis in found] == [Severity.PASSED]
 
@@ -183,7 +183,7 @@ def paths_in_sources() -> Iterator[tuple[str, str]]:
             if file.name in OF_THE_PLATFORM:
                 continue
             if file.parent.name == "preflight" and file.name not in {
-                "surroundings.py",
+                "prerequisites.py",
                 "named_objects.py",
                 "api_addresses.py",
             }:

@@ -342,5 +342,5 @@ def test_an_injected_container_and_a_dropped_right_are_changes() -> None:
 def test_a_problem_s_first_sentence_is_the_fact_and_a_quoted_value_stays_whole(
     text: str, found: str, cure: str
 ) -> None:
-    diagnosis = of_problem("surroundings", Problem("jail", text))
+    diagnosis = of_problem("prerequisites", Problem("jail", text))
     assert (diagnosis.found, diagnosis.cure) == (found, cure)

@@ -10,7 +10,7 @@ from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.machine_fit import MACHINES
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.preflight_run import Preflight, platform_findings
-from soperator_pulumi.operations.preflight.surroundings import Surroundings
+from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
 from tests.unit.operations.preflight.test_machine_fit import a_machine, pods
 
 
@@ -34,7 +34,7 @@ class OnlyMachines:
 
 
 def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judged_without_them() -> None:
-    surroundings = Surroundings(
+    prerequisites = PrerequisitesInputs(
         namespace="hpc", create_namespace=True, owner="hpc", owner_label="owner", part_of={}, references=()
     )
     template = {**pods().template, "metadata": {"labels": {"app.kubernetes.io/component": "worker"}}}
@@ -44,7 +44,7 @@ def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judg
         "metadata": {"name": "cpu"},
         "spec": {"replicas": 1, "template": template},
     }
-    planned = PlannedCluster("hpc", surroundings, [worker])
+    planned = PlannedCluster("hpc", prerequisites, [worker])
     found = Preflight(cast("Kube", OnlyMachines()), planned, lambda _: None, probes=()).findings()
     of_machines = [item for item in found if item.check == "machines"]
     assert [(machine.place, machine.severity) for machine in of_machines] == [
@@ -72,14 +72,14 @@ class NoMachines:
 
 
 def test_machines_that_cannot_be_read_hide_no_namespace_that_is_missing() -> None:
-    surroundings = Surroundings(
+    prerequisites = PrerequisitesInputs(
         namespace="hpc", create_namespace=False, owner="hpc", owner_label="owner", part_of={}, references=()
     )
-    planned = PlannedCluster("hpc", surroundings, [], platform=PlannedPlatform(critical_namespaces=("gpu-operator",)))
+    planned = PlannedCluster("hpc", prerequisites, [], platform=PlannedPlatform(critical_namespaces=("gpu-operator",)))
 
     found = Preflight(cast("Kube", NoMachines()), planned, lambda _: None, probes=()).findings()
 
-    severities = [(item.place, item.severity) for item in found if item.check == "surroundings"]
+    severities = [(item.place, item.severity) for item in found if item.check == "prerequisites"]
     assert ("GPU Operator", Severity.WARNED) in severities
     assert Severity.REFUSED in [severity for _, severity in severities]
 

@@ -133,7 +133,7 @@ def test_a_pure_function_has_its_own_tests_first(selection: Callable[[str], Sele
     [
         ("soperator_pulumi/convert/rules.py", set()),
         ("soperator_pulumi/policy/pod_rights.py", {"test_readme"}),  # types a command with POLICY=policy
-        ("soperator_pulumi/platform/cilium.py", {"test_bad_surroundings", "test_platform_charts"}),
+        ("soperator_pulumi/platform/cilium.py", {"test_bad_prerequisites", "test_platform_charts"}),
         ("tools/site/navigation.py", set()),
         ("tools/dashboard/page.py", {"test_node_health"}),  # draws what the exporter of a cluster measures
         ("docs/runbooks.md", set()),
