@@ -28,9 +28,11 @@ from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from soperator_pulumi.render import layout
 from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret
-from soperator_pulumi.simulation.manifests_page import ManifestsPage, SecretNote
+from soperator_pulumi.simulation.manifests_page import ManifestsPage
+from soperator_pulumi.simulation.secret_commands import SecretNote, without_password
 
 _KUBERNETES = "kubernetes:"
+_SLURMDBD_CONF = "slurmdbd.conf"
 
 _FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
 """Keys that start a mapping; the others follow by name."""
@@ -100,7 +102,8 @@ def manifests_of(deployment: Deployment) -> Manifests:
         elif _records_a_start(body):
             continue
         elif body["kind"] == "Secret" or _holds_secret(body):
-            secrets.append(_note(body))
+            files = _files_of_slurmdbd(body["data"]) if acts_as(resource.type, "SecretFiles") else {}
+            secrets.append(_note(body, files))
         else:
             objects.append(Manifest(_plain(body)))
     _check_names([*(made.body for made in objects), *(note.body for note in secrets)])
@@ -152,12 +155,23 @@ def _check_names(bodies: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _note(body: Mapping[str, Any]) -> SecretNote:
-    """Return the note about an omitted object: everything but its values."""
+def _note(body: Mapping[str, Any], files: Mapping[str, str]) -> SecretNote:
+    """Return the note about an omitted object: everything but its values, and files without their secrets."""
     metadata = _plain({key: value for key, value in body.get("metadata", {}).items() if not _holds_secret(value)})
     parts = [body.get(field) or {} for field in ("data", "stringData")]
     keys = sorted(key for part in parts for key in (part.value if isinstance(part, Secret) else part))
-    return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(keys))
+    return SecretNote({"kind": body["kind"], "metadata": metadata}, tuple(keys), files)
+
+
+def _files_of_slurmdbd(data: object) -> dict[str, str]:
+    """Return the files of slurmdbd among those of this package's Secrets, without the password; none for others."""
+    files = data.value if isinstance(data, Secret) else data
+    if not isinstance(files, Mapping):
+        return {}
+    shown = {key: text.value if isinstance(text, Secret) else text for key, text in files.items()}
+    if _SLURMDBD_CONF not in shown or not all(isinstance(text, str) for text in shown.values()):
+        return {}
+    return {key: without_password(text) if key == _SLURMDBD_CONF else text for key, text in shown.items()}
 
 
 def _holds_secret(value: Any) -> bool:  # noqa: ANN401 any tree of values

@@ -8,14 +8,8 @@ from typing import Any
 from soperator_pulumi import __version__
 from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.simulation.deployment import Recorded
-
-_MAKING = {
-    "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > password",
-    "munge.key": "head -c 128 /dev/urandom > munge.key",
-    "jwt.key": "head -c 48 /dev/urandom | base64 | tr -d '\\n' > jwt.key",
-    "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
-}
-"""Command that makes the file for a Secret's key."""
+from soperator_pulumi.simulation.secret_commands import SecretNote, secret_section
+from soperator_pulumi.spec.accounting import GENERATED_PASSWORD
 
 _ACTS = {
     "InstalledParts": "checks versions and settings of the platform's parts that were installed separately",
@@ -57,26 +51,6 @@ _OPEN_API = """\
 - **The addresses of the Kubernetes API are not closed to jobs**, but for the ports of `network.closed_ports`: `up`
   reads them from the live cluster. Set `network.api_servers` in the stack, and render again.
 """
-
-
-@dataclass(frozen=True)
-class SecretNote:
-    """An object that is left out because its values are secret."""
-
-    body: Mapping[str, Any]
-    """Kind and metadata."""
-    keys: tuple[str, ...]
-    """Keys of its data."""
-
-    @property
-    def name(self) -> str:
-        """Name of the object."""
-        return str(self.body["metadata"].get("name", ""))
-
-    @property
-    def namespace(self) -> str:
-        """Namespace of the object."""
-        return str(self.body["metadata"].get("namespace", ""))
 
 
 @dataclass(frozen=True)
@@ -127,7 +101,16 @@ class ManifestsPage:
                 "(host key).\n"
             ),
         ]
-        return "\n".join([*parts, *(_secret(note) for note in self.secrets)])
+        return "\n".join([*parts, *(secret_section(note, self._password(note.namespace)) for note in self.secrets)])
+
+    def _password(self, namespace: str) -> tuple[str, str]:
+        """Return the Secret with the password of a cluster's database, and its key: one of the user, or generated."""
+        for resource in self.other_resources:
+            if acts_as(resource.type, "Prerequisites") and resource.inputs["namespace"] == namespace:
+                for reference in resource.inputs.get("references", []):
+                    if reference["path"].startswith("accounting.database.") and reference["path"].endswith(".password"):
+                        return reference["name"], reference["key"]
+        return GENERATED_PASSWORD, "password"
 
     def _commands(self) -> list[str]:
         namespaces = [name for name, body in self.files.items() if body["kind"] == "Namespace"]
@@ -179,24 +162,6 @@ def _release(inputs: Mapping[str, Any]) -> str:
     given = " ".join(f"--{name} {value}" for name, value in flags.items() if value)
     name = inputs.get("name", "<name>")
     return f"not rendered: `helm upgrade --install {name} {inputs['chart']} {given}`, with its values in the stack"
-
-
-def _secret(note: SecretNote) -> str:
-    metadata = note.body["metadata"]
-    labels = " ".join(f"{key}={value}" for key, value in sorted(metadata.get("labels", {}).items()))
-    files = " ".join(f"--from-file={key}" for key in note.keys)
-    where = f" --namespace {note.namespace}" if note.namespace else ""
-    kind = note.body["kind"]
-    heading = f"## {kind} {note.name}{f' in {note.namespace}' if note.namespace else ''}\n"
-    keys = f"Keys: {', '.join(f'`{key}`' for key in note.keys)}.\n"
-    if kind != "Secret" or any(key not in _MAKING for key in note.keys):
-        return f"{heading}\n{keys}\nThe values are those of your program: create it with them.\n"
-    commands = [
-        *(_MAKING[key] for key in note.keys),
-        f"kubectl create secret generic {note.name}{where} {files}",
-        *([f"kubectl label secret {note.name}{where} {labels}"] if labels else []),
-    ]
-    return "\n".join([heading, keys, "```sh", *commands, "```\n"])
 
 
 def _wrapped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,4 +75,9 @@ def test_the_commands_of_the_page_make_the_secrets(folder: tuple[Stack, Path], t
     assert host is not None
     assert munge["data"].keys() == {"munge.key"}
     assert host["data"].keys() == {"ssh_host_ed25519_key"}
+    password, slurmdbd = (stack.find("secrets", name) for name in ("database-password", "slurmdbd-config"))
+    assert password is not None
+    assert slurmdbd is not None
+    known = b64decode(password["data"]["password"]).decode()
+    assert f"StoragePass={known}" in b64decode(slurmdbd["data"]["slurmdbd.conf"]).decode().splitlines()
     assert munge["metadata"]["labels"]["soperator-pulumi/owner"] == "soperator.prod.hpc"

@@ -16,7 +16,9 @@ import yaml
 from soperator_pulumi import Platform, SlurmCluster, testing
 from soperator_pulumi.errors import ManifestError
 from soperator_pulumi.lifecycle.resource import ServedBy
-from soperator_pulumi.simulation.manifests_page import _ACTS, ManifestsPage, SecretNote
+from soperator_pulumi.render.passwords import unquoted_password
+from soperator_pulumi.simulation.manifests_page import _ACTS, ManifestsPage
+from soperator_pulumi.simulation.secret_commands import SecretNote
 from soperator_pulumi.testing import Deployment, Manifests, deploy, manifests_of
 from tools import paths
 
@@ -135,6 +137,56 @@ def test_the_key_of_tokens_has_the_command_that_makes_it(tmp_path: Path) -> None
     making = lines[lines.index("```sh") + 1]
     subprocess.run(["sh", "-c", making], cwd=tmp_path, check=True)
     assert len((tmp_path / "jwt.key").read_bytes()) == 64
+
+
+EXTERNAL: dict[str, Any] = {
+    "host": "db.example.com",
+    "user": "slurm",
+    "database": "acct",
+    "password": {"secret": "rds", "key": "pass.word"},
+}
+
+
+@pytest.mark.parametrize("password", ["plain", r"a\b#c", "two words", r"sl\ash blank", "ends\\"])
+@pytest.mark.parametrize(
+    ("database", "asked"),
+    [
+        ({}, 'database-password {{index .data "password" | base64decode}}'),
+        ({"external": EXTERNAL}, 'rds {{index .data "pass.word" | base64decode}}'),
+    ],
+    ids=["own", "external"],
+)
+def test_the_files_of_slurmdbd_have_commands_that_make_them_with_the_password_of_the_database(
+    database: dict[str, Any], asked: str, password: str, tmp_path: Path
+) -> None:
+    changes: dict[str, Any] = {"accounting": {"database": database}} if database else {}
+    made = deployed(**changes)
+    section = manifests_of(made).files("prod")["secrets.md"].partition("## Secret slurmdbd-config in hpc\n")[2]
+    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text(
+        '#!/bin/sh\n[ "$1" != get ] || { printf "%s %s" "$3" "${7#*=}" > asked; printf %s "$PASSWORD"; }\n'
+    )
+    kubectl.chmod(0o755)
+
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PASSWORD": password}
+    subprocess.run(["sh", "-euc", commands], cwd=tmp_path, env=environment, check=True)
+
+    (files,) = [resource.inputs["files"] for resource in made.recorded if resource.name.endswith("slurmdbd-config")]
+    written = (tmp_path / "slurmdbd.conf").read_text().splitlines()
+    wanted = str(files.value["slurmdbd.conf"]).splitlines()
+    assert (tmp_path / "slurm.conf").read_text() == files.value["slurm.conf"]
+    assert (tmp_path / "asked").read_text() == asked
+    assert sorted(written[:-1]) == sorted(line for line in wanted if not line.startswith("StoragePass="))
+    assert unquoted_password(written[-1].removeprefix("StoragePass=")) == password
+
+
+def test_a_secret_of_the_program_that_has_files_of_slurmdbd_is_not_shown() -> None:
+    def program() -> None:
+        text = pulumi.Output.secret("Some=hidden-value")
+        kubernetes.core.v1.Secret("c", metadata={"name": "c"}, string_data={"slurmdbd.conf": text})
+
+    assert "hidden-value" not in rendered_program(program)["secrets.md"]
 
 
 def test_the_same_stack_renders_the_same_bytes(deployment: Deployment, files: dict[str, str]) -> None:
