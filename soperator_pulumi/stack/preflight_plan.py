@@ -14,6 +14,7 @@ from soperator_pulumi.lifecycle.resource import acts_as
 from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
+from soperator_pulumi.platform.chart_component import PART_OF
 from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy, identity_in
 from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.spec.cluster import parse_cluster
@@ -115,6 +116,7 @@ def _platform(deployment: Deployment, bodies: Sequence[Json]) -> PlannedPlatform
     gpus = _GPUS if _releases(deployment, _GPU_OPERATOR) else ()
     return PlannedPlatform(
         charts=tuple(dict.fromkeys(charts)),
+        objects=tuple(body for body in bodies if PART_OF.items() <= (body["metadata"].get("labels") or {}).items()),
         devices_to_come=(*gpus, *_adapters_to_come(bodies)),
         csi_drivers=tuple(dict.fromkeys(_csi_drivers(bodies))),
         critical_namespaces=tuple(dict.fromkeys(_critical_namespaces(deployment, bodies))),

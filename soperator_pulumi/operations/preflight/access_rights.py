@@ -40,13 +40,27 @@ def _roles_in(namespace: str) -> tuple[tuple[str, str, str], ...]:
 _OUTSIDE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "CertManager": (_DEFINITIONS, *_WEBHOOKS, *_roles_in("kube-system")),
     "Cilium": (("", "namespaces", ""), *_roles_in("cilium-secrets")),
-    "GpuOperator": (_DEFINITIONS, *_NEWER),
+    "GpuOperator": (_DEFINITIONS, *_NEWER, ("nvidia.com", "clusterpolicies", "")),
     "KubePrometheusStack": (_DEFINITIONS, *_WEBHOOKS, ("", "services", "kube-system")),
     "MariadbOperator": (_DEFINITIONS, *_WEBHOOKS),
-    "NetworkOperator": (_DEFINITIONS,),
+    "NetworkOperator": (_DEFINITIONS, ("nfd.k8s-sigs.io", "nodefeaturerules", "")),
 }
 """Objects that the charts of the platform's parts make outside of their namespaces, in addition to ClusterRoles: API
 group, resource, and namespace. docs/platform.md, Rights, has their sources."""
+
+_OF_PLATFORM: Mapping[str, tuple[str, str]] = {
+    "HostDeviceNetwork": ("mellanox.com", "hostdevicenetworks"),
+    "IPPool": ("nv-ipam.nvidia.com", "ippools"),
+    "IPoIBNetwork": ("mellanox.com", "ipoibnetworks"),
+    "MacvlanNetwork": ("mellanox.com", "macvlannetworks"),
+    "Namespace": ("", "namespaces"),
+    "NicClusterPolicy": ("mellanox.com", "nicclusterpolicies"),
+    "PersistentVolume": ("", "persistentvolumes"),
+    "PersistentVolumeClaim": ("", "persistentvolumeclaims"),
+    "StorageClass": ("storage.k8s.io", "storageclasses"),
+}
+"""API groups and resources of the objects that a platform makes itself, by kind. The server can't map them: the same
+`up` may install their definitions."""
 
 _OPTIONAL = {
     "events",
@@ -124,20 +138,23 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
     yield from _judged(kube, wanted, may_wait=awaited - {*live_rights(namespace)})
 
 
-def chart_findings(kube: Kube, charts: Sequence[PlannedChart]) -> Iterator[Diagnosis]:
-    """Yield the rights that are missing for the platform's charts; none if the program installs none.
+def platform_right_findings(
+    kube: Kube, charts: Sequence[PlannedChart], objects: Sequence[Json] = ()
+) -> Iterator[Diagnosis]:
+    """Yield the rights that are missing for a platform's charts and its own objects; none if it makes neither.
 
     A user who may not give rights of others can still have all of them, so that alone is a warning.
     """
-    if not charts:
-        return
-    outside = [(_RBAC, "clusterroles", ""), (_RBAC, "clusterrolebindings", "")]
+    own = [(*_OF_PLATFORM[body["kind"]], str(body["metadata"].get("namespace", ""))) for body in objects]
+    outside = [(_RBAC, "clusterroles", ""), (_RBAC, "clusterrolebindings", "")] if charts else []
     outside += [kind for chart in charts for kind in _OUTSIDE[chart.part]]
-    gives = [Right(_RBAC, "clusterroles", "", verb) for verb in _GIVES_RIGHTS]
-    made = [Right(*kind, verb) for kind in outside for verb in _APPLIES]
+    gives = [Right(_RBAC, "clusterroles", "", verb) for verb in _GIVES_RIGHTS] if charts else []
+    made = [Right(*kind, verb) for kind in [*outside, *own] for verb in _APPLIES]
     stores = [Right("", "secrets", chart.namespace, verb) for chart in charts for verb in _KEEPS_RELEASES]
     newer = [Right(*kind, verb) for kind in _NEWER for verb in _APPLIES]
-    needs = "these verbs, for the platform's charts and what their roles allow (docs/platform.md, Rights)"
+    if not (made or stores):
+        return
+    needs = "these verbs, for the platform's charts and objects (docs/platform.md, Rights)"
     yield from _judged(kube, [*made, *gives, *stores], may_wait={*gives, *newer}, place="platform", needs=needs)
 
 

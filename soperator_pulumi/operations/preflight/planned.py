@@ -82,6 +82,8 @@ class PlannedPlatform:
     """Name of the description, as a prefix of places."""
     charts: tuple[PlannedChart, ...] = ()
     """Charts that the program installs, without parts that exist already."""
+    objects: tuple[Json, ...] = ()
+    """Objects that the program makes for the platform next to the charts: classes, volumes, policies, networks."""
     devices_to_come: tuple[str, ...] = ()
     """Resources of device plugins that the program itself installs, such as the GPU Operator's. `*` in a name matches
     any text."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight import machine_clocks
-from soperator_pulumi.operations.preflight.access_rights import chart_findings, object_findings
+from soperator_pulumi.operations.preflight.access_rights import object_findings, platform_right_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
@@ -212,7 +212,7 @@ def platform_findings(
     kube.get("/version")  # every check would tell by itself, as a warning, that nothing answers
     found = [finding for look in _looks_at(kube, planned) for finding in answered(*look)]
     return [_weighed(finding, accepted) for finding in found] or [
-        passed("rights", "platform", "the program installs no chart of it, so there are no rights to review")
+        passed("rights", "platform", "the program makes no part and no object of it, so there are no rights to review")
     ]
 
 
@@ -220,7 +220,7 @@ def _looks_at(kube: Kube, planned: PlannedPlatform) -> tuple[tuple[str, str, Cal
     """Return the checks of a platform: name, place, and function of the findings."""
     namespaces = planned.critical_namespaces
     return (
-        ("rights", "platform", lambda: chart_findings(kube, planned.charts)),
+        ("rights", "platform", lambda: platform_right_findings(kube, planned.charts, planned.objects)),
         ("prerequisites", "CSI drivers", lambda: missing_drivers(kube, planned.csi_drivers)),
         (
             "prerequisites",

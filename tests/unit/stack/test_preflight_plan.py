@@ -12,6 +12,7 @@ import yaml
 
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.kube.access import Access
+from soperator_pulumi.operations.preflight.access_rights import _OF_PLATFORM
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedPlatform
 from soperator_pulumi.platform import Platform
 from soperator_pulumi.stack.preflight_plan import plans_of, plans_of_file
@@ -95,6 +96,30 @@ def test_of_a_stack_without_a_cluster_the_platform_is_checked(
     ((plan, access),) = plans_of_file(a_stack(tmp_path, platform=platform, **named), access=given)
     assert isinstance(plan, PlannedPlatform)
     assert (plan.charts, access) == ((PlannedChart("CertManager", "cert-manager"),), expected)
+
+
+def test_every_object_that_a_platform_makes_itself_is_one_whose_rights_are_known() -> None:
+    network = {
+        "host_devices": [{"name": "rdma", "devices": {"vendors": ["15b3"]}}],
+        "ip_pools": [{"name": "pool", "subnet": "10.9.0.0/16", "addresses_per_node": 8}],
+        "networks": [
+            {"name": "host", "kind": "host_device", "pool": "rdma", "ip_pool": "pool"},
+            {"name": "macvlan", "kind": "macvlan", "interface": "eth1"},
+            {"name": "ib", "kind": "ipoib", "interface": "ib0"},
+        ],
+    }
+    storage = {
+        "storage_class": {"system": "nfs", "parameters": {"server": "nfs.example.com", "share": "/jail"}},
+        "claim": {"name": "jail", "namespace": "hpc"},
+        "size_gib": 10,
+    }
+    parts = {"network_operator": network, "shared_storage": storage}
+    ((plan, _),) = plans_of(deploy(lambda: Platform("base", parts)), Access())
+    volume = {"shared_storage": {"nfs": {"server": "nfs.example.com", "path": "/jail"}, "size_gib": 10}}
+    ((second, _),) = plans_of(deploy(lambda: Platform("base", volume)), Access())
+    assert isinstance(plan, PlannedPlatform)
+    assert isinstance(second, PlannedPlatform)
+    assert {body["kind"] for body in (*plan.objects, *second.objects)} == set(_OF_PLATFORM)
 
 
 PLATFORM = {"cert_manager": {}, "storage_class": "shared"}

@@ -11,7 +11,13 @@ import pytest
 import soperator_pulumi
 from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.preflight import missing_rights
-from soperator_pulumi.operations.preflight.access_rights import Right, chart_findings, live_rights, object_findings
+from soperator_pulumi.operations.preflight.access_rights import (
+    _OF_PLATFORM,
+    Right,
+    live_rights,
+    object_findings,
+    platform_right_findings,
+)
 from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
 from soperator_pulumi.operations.preflight.planned import PlannedChart
@@ -85,7 +91,7 @@ def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> 
 
 
 def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
-    found = [*chart_findings(Reviewing("create customresourcedefinitions", "update secrets"), [GPU_OPERATOR])]
+    found = [*platform_right_findings(Reviewing("create customresourcedefinitions", "update secrets"), [GPU_OPERATOR])]
     assert [(diagnosis.severity, diagnosis.place, diagnosis.found) for diagnosis in found] == [
         (Severity.REFUSED, "platform", "the user may not create customresourcedefinitions of the whole Kubernetes"),
         (Severity.REFUSED, "platform", 'the user may not update secrets in the namespace "gpu-operator"'),
@@ -94,7 +100,7 @@ def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
 
 
 def test_a_user_who_may_not_give_the_rights_of_others_is_warned_about_charts() -> None:
-    (found,) = chart_findings(Reviewing("escalate clusterroles", "bind clusterroles"), [GPU_OPERATOR])
+    (found,) = platform_right_findings(Reviewing("escalate clusterroles", "bind clusterroles"), [GPU_OPERATOR])
     assert found.severity is Severity.WARNED
     assert found.found == "the user may not escalate, bind clusterroles of the whole Kubernetes"
 
@@ -121,26 +127,65 @@ def test_a_user_who_may_not_give_the_rights_of_others_is_warned_about_charts() -
             "the user may not create validatingadmissionpolicies of the whole Kubernetes",
         ),
         ("NetworkOperator", "create mutatingwebhookconfigurations", Severity.PASSED, ""),
+        (
+            "GpuOperator",
+            "create clusterpolicies",
+            Severity.REFUSED,
+            "the user may not create clusterpolicies of the whole Kubernetes",
+        ),
     ],
 )
 def test_a_chart_needs_rights_on_what_it_makes_outside_of_its_namespace(
     part: str, denied: str, severity: Severity, text: str
 ) -> None:
-    (found,) = chart_findings(Reviewing(denied), [PlannedChart(part, "own")])
+    (found,) = platform_right_findings(Reviewing(denied), [PlannedChart(part, "own")])
     assert (found.severity, found.found if text else "") == (severity, text)
 
 
 def test_the_page_has_the_rights_that_are_reviewed_for_charts() -> None:
     parts = ("CertManager", "Cilium", "GpuOperator", "KubePrometheusStack", "MariadbOperator", "NetworkOperator")
     charts = [PlannedChart(part, "own") for part in parts]
-    named = {re.split(r" in the| of the", found.found)[0].split()[-1] for found in chart_findings(Denying(), charts)}
+    objects = [of_platform(kind) for kind in _OF_PLATFORM]
+    findings = platform_right_findings(Denying(), charts, objects)
+    named = {re.split(r" in the| of the", found.found)[0].split()[-1] for found in findings}
     page = (paths.ROOT / "docs/platform.md").read_text().partition("\n## Rights\n")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert named == {word for cell in cells for word in re.findall(r"`([a-z]+)`", cell)}
 
 
+def of_platform(kind: str, **metadata: str) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"name": "a", **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("denied", "body", "text"),
+    [
+        ("create storageclasses", of_platform("StorageClass"), "create storageclasses of the whole Kubernetes"),
+        (
+            "patch nicclusterpolicies",
+            of_platform("NicClusterPolicy"),
+            "patch nicclusterpolicies of the whole Kubernetes",
+        ),
+        (
+            "create ippools",
+            of_platform("IPPool", namespace="nvidia-network-operator"),
+            'create ippools in the namespace "nvidia-network-operator"',
+        ),
+    ],
+)
+def test_a_right_on_an_object_of_the_platform_itself_is_refused_if_missing(
+    denied: str, body: dict[str, Any], text: str
+) -> None:
+    (found,) = platform_right_findings(Reviewing(denied), [], [body])
+    assert (found.severity, found.place, found.found) == (Severity.REFUSED, "platform", f"the user may not {text}")
+
+
+def test_a_platform_that_makes_nothing_needs_no_rights() -> None:
+    assert [*platform_right_findings(Denying(), [])] == []
+
+
 def test_an_administrator_may_install_all_charts() -> None:
-    (found,) = chart_findings(Reviewing(), [GPU_OPERATOR, PlannedChart("KubePrometheusStack", "monitoring")])
+    (found,) = platform_right_findings(Reviewing(), [GPU_OPERATOR, PlannedChart("KubePrometheusStack", "monitoring")])
     assert found.severity is Severity.PASSED
 
 
