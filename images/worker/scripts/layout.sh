@@ -22,4 +22,5 @@ PROC=/proc
 SERVICES=/run/slurm/services
 SHARED_MEMORY_DIR=/dev/shm
 SPOOL_DIR=/var/spool/slurmd
+STEP_CLIENTS=/opt/slurm/lib/step_clients.so
 SYS=/sys

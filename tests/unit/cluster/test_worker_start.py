@@ -105,6 +105,12 @@ def test_slurmd_reads_of_users_what_their_programs_send(worker: Worker) -> None:
     assert hosts == "65536"
 
 
+def test_clients_that_do_not_answer_hold_no_step(worker: Worker) -> None:
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD\n"})
+    (libraries,) = worker.start()
+    assert f"{worker.root}/step_clients.so" in libraries.split(":")
+
+
 def test_a_worker_that_may_close_volumes_but_not_mount_does_not_start_slurmd_and_names_the_setting(
     worker: Worker,
 ) -> None:
@@ -180,7 +186,7 @@ def test_scripts_and_program_agree_on_paths() -> None:
     here = {**vars(layout), "CGROUPS": worker_scripts.CGROUPS, "LAST_WORDS": containers.LAST_WORDS}
     only_of_scripts = {
         *("BOUNDED_CONNECTIONS", "BOUNDED_HOSTLISTS", "DEVICES", "FOUND_IMAGES", "KNOWN_MESSAGES", "MESSAGE_QUEUES"),
-        *("PMIX_DIR", "PROC", "SERVICES", "SYS"),
+        *("PMIX_DIR", "PROC", "SERVICES", "STEP_CLIENTS", "SYS"),
     }
     assert {name: path for name, path in paths().items() if name not in only_of_scripts} == {
         name: str(here[name]) for name in paths().keys() - only_of_scripts
