@@ -65,11 +65,13 @@ def watched(
     timeout_seconds: float,
     what: str,
     report: Callable[[list[str]], None],
+    pass_fds: Sequence[int] = (),
 ) -> list[str]:
     """Run a long `command`, and return its lines, errors included.
 
-    `report` receives the lines so far every few seconds. Failures are as with `output`. Programs that the command has
-    started end with it, and it ends with this process, even if this is killed.
+    `report` receives the lines so far every few seconds. The command inherits the descriptors `pass_fds`. Failures are
+    as with `output`. Programs that the command has started end with it, and it ends with this process, even if this is
+    killed.
     """
     with tempfile.TemporaryFile("w+") as log:
 
@@ -86,6 +88,7 @@ def watched(
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 process_group=0,
+                pass_fds=pass_fds,
             )
 
         deadline = time.monotonic() + timeout_seconds
