@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tools.console import UserError
@@ -17,6 +18,14 @@ NEEDED: Mapping[str, str] = {
     BRIDGE_CALLS: "1",  # service addresses and policies apply between pods of one bridge
 }
 """Settings that this project needs."""
+
+RAISED: Mapping[str, int] = {
+    "net/ipv4/neigh/default/gc_thresh2": 32_768,
+    "net/ipv4/neigh/default/gc_thresh3": 65_536,
+}
+"""Settings that are raised to these values if the machine allows it. All pods share the kernel's table of neighbors,
+and on one bridge, everyone may have an entry for everyone else: 200 pods have 40,000. With the kernel's own 1,024, a
+step on 100 workers waited up to a minute for connections ("neighbor table overflow")."""
 
 OF_THE_KUBELET = (
     "vm/overcommit_memory",
@@ -39,7 +48,7 @@ class Sysctls:
     def remember(self) -> None:
         """Record the settings before the first start. Later calls keep that record."""
         if not self._memory.exists():
-            values = {name: self._read(name) for name in (*NEEDED, *OF_THE_KUBELET)}
+            values = {name: self._read(name) for name in (*NEEDED, *RAISED, *OF_THE_KUBELET)}
             host_files.write(self._memory, json.dumps(values, indent=2) + "\n")
 
     def before(self, name: str) -> str | None:
@@ -50,7 +59,14 @@ class Sysctls:
         return value if isinstance(value, str) else None
 
     def set_needed(self) -> None:
-        """Set the settings that differ from NEEDED. Read-only ones with the right value do no harm."""
+        """Set the settings that differ from NEEDED, and raise those of RAISED that are lower and can be set.
+
+        Read-only ones with the right value do no harm.
+        """
+        for name, least in RAISED.items():
+            if (value := self._read(name)) is not None and int(value) < least:
+                with suppress(OSError):
+                    (self._root / name).write_text(str(least))
         for name, value in NEEDED.items():
             if self._read(name) != value:
                 try:
@@ -63,7 +79,7 @@ class Sysctls:
     def restore(self) -> list[str]:
         """Restore recorded values that differ now; return a line for every one."""
         done = []
-        for name in (*NEEDED, *OF_THE_KUBELET):
+        for name in (*NEEDED, *RAISED, *OF_THE_KUBELET):
             value, now = self.before(name), self._read(name)
             if value is not None and now is not None and now != value:
                 (self._root / name).write_text(value)

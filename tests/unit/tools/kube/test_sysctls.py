@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tools.console import UserError
-from tools.kube.sysctls import BRIDGE_CALLS, FORWARDING, NEEDED, OF_THE_KUBELET, Sysctls
+from tools.kube.sysctls import BRIDGE_CALLS, FORWARDING, NEEDED, OF_THE_KUBELET, RAISED, Sysctls
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name in (*NEEDED, *OF_THE_KUBELET):
+    for name in (*NEEDED, *RAISED, *OF_THE_KUBELET):
         file = tmp_path / "sys" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("0\n")
@@ -25,7 +25,8 @@ def test_what_was_there_before_the_first_start_is_restore(root: Path, tmp_path: 
         sysctls.set_needed()
         (root / "kernel/panic").write_text("10\n")
     assert (root / FORWARDING).read_text() == "1"
-    assert sorted(sysctls.restore()) == ["kernel.panic = 0", "net.ipv4.ip_forward = 0"]
+    raised = [f"{name.replace('/', '.')} = 0" for name in RAISED]
+    assert sorted(sysctls.restore()) == ["kernel.panic = 0", "net.ipv4.ip_forward = 0", *raised]
     assert (root / FORWARDING).read_text() == "0"
     assert (root / BRIDGE_CALLS).read_text() == "1\n"
 
@@ -47,3 +48,24 @@ def test_one_that_cannot_be_set_is_named(root: Path, tmp_path: Path) -> None:
     (root / FORWARDING).mkdir()
     with pytest.raises(UserError, match=r"net/ipv4/ip_forward must be 1 and cannot be set"):
         Sysctls(tmp_path / "memory.json", root).set_needed()
+
+
+def test_a_table_of_neighbors_is_never_made_smaller_and_one_that_cannot_be_set_is_passed_over(
+    root: Path, tmp_path: Path
+) -> None:
+    larger, fixed = RAISED
+    (root / larger).write_text("1000000\n")
+    (root / fixed).unlink()
+    sysctls = Sysctls(tmp_path / "memory.json", root)
+    sysctls.remember()
+
+    sysctls.set_needed()
+
+    assert (root / larger).read_text() == "1000000\n"
+    assert not (root / fixed).exists()
+
+
+def test_settings_are_raised_to_what_all_pods_of_a_machine_need(root: Path, tmp_path: Path) -> None:
+    Sysctls(tmp_path / "memory.json", root).set_needed()
+
+    assert {name: (root / name).read_text() for name in RAISED} == {name: str(least) for name, least in RAISED.items()}
