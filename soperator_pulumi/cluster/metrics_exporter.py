@@ -26,6 +26,7 @@ from soperator_pulumi.cluster.exporter_rights import (
 )
 from soperator_pulumi.cluster.long_checks import long_check_reports
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
+from soperator_pulumi.cluster.rest_api import REST, serves_certificate
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
@@ -117,6 +118,7 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
             *(["--node-conditions", layout.ACCOUNT_DIR] if metrics.node_conditions else []),
             *(["--long-checks", layout.LONG_CHECK_REPORTS] if reports else []),
             *(["--images", layout.PUBLISHED_IMAGES] if images else []),
+            *(["--rest-certificate", f"{REST}:{layout.REST_PORT}"] if serves_certificate(spec) else []),
         ],
         ports=[ContainerPortArgs(name="metrics", container_port=layout.METRICS_PORT)],
         security_context=hardened(uid=layout.EXPORTER_UID),

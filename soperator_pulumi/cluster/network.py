@@ -11,7 +11,8 @@ Ingress is closed but for:
 | sshd      | 2222             | `allowed_sources` of `login`, or of a pool's own            |
 | slurmdbd  | 6819             | controller, login, workers: sacct and sacctmgr call it      |
 | MariaDB   | 3306             | slurmdbd, dumps                                             |
-| REST API  | 6820             | `rest.allowed_sources`, `rest.allowed_namespaces`           |
+| REST API  | 6820             | `rest.allowed_sources`, `rest.allowed_namespaces`; with     |
+|           |                  | `rest.tls` the exporter, which reads the certificate's end  |
 | exporter  | 9341             | `metrics.allowed_namespaces`                                |
 
 So processes of every user can connect to slurmctld, slurmd and the steps of others, which answer by the identity that
@@ -22,7 +23,8 @@ munge proves. munged listens on a socket inside each pod. Egress is closed but f
 | controller             | controller, login, workers, slurmdbd; name servers                                   |
 | slurmdbd               | slurmctld, the database; name servers                                                |
 | REST API               | slurmctld, slurmdbd; name servers                                                    |
-| exporter of metrics    | slurmctld; name servers; with events or conditions the Kubernetes API                |
+| exporter of metrics    | slurmctld; name servers; with events or conditions the Kubernetes API; with          |
+|                        | `rest.tls` the REST API                                                              |
 | MariaDB                | nothing                                                                              |
 | dumps                  | the database; name servers                                                           |
 | long checks            | slurmctld; name servers                                                              |
@@ -60,7 +62,7 @@ from soperator_pulumi.cluster.long_checks import HEALTH_CHECKS
 from soperator_pulumi.cluster.metrics_exporter import METRICS
 from soperator_pulumi.cluster.operator_database import OPERATOR_PODS
 from soperator_pulumi.cluster.pod_template import NODES_SERVICE
-from soperator_pulumi.cluster.rest_api import REST
+from soperator_pulumi.cluster.rest_api import REST, serves_certificate
 from soperator_pulumi.cluster.scope import SKIP_AWAIT, SLURM_LABEL, Scope
 from soperator_pulumi.render import egress, layout
 from soperator_pulumi.render.egress import Block
@@ -146,13 +148,16 @@ def create_network_policies(
     if spec.rest is not None:
         clients = [*map(_addresses, spec.rest.allowed_sources), *map(_namespace, spec.rest.allowed_namespaces)]
         to_slurmdbd = [NetworkPolicyEgressRuleArgs(to=slurmdbd, ports=[_tcp(layout.SLURMDBD_PORT)])] if slurmdbd else []
+        # The exporter reads the certificate in a handshake, and sends no request.
+        clients += metrics if serves_certificate(spec) else []
         rules[REST] = Rules(_open_to(clients, layout.REST_PORT), [to_slurmctld, *to_slurmdbd, names])
     if spec.metrics is not None:
         readers = map(_namespace, spec.metrics.allowed_namespaces)
-        calls = calls_kubernetes(spec.metrics)
+        to_rest = [NetworkPolicyEgressRuleArgs(to=rest, ports=[_tcp(layout.REST_PORT)])]
+        called = [to_slurmctld, *(to_rest if serves_certificate(spec) else []), names]
         rules[METRICS] = Rules(
             _open_to(readers, layout.METRICS_PORT),
-            _with_kubernetes([to_slurmctld, names], api_servers) if calls else [to_slurmctld, names],
+            _with_kubernetes(called, api_servers) if calls_kubernetes(spec.metrics) else called,
         )
     if spec.accounting is not None:
         database = _to_database(scope, spec.accounting)

@@ -101,6 +101,11 @@ class RestApi(pulumi.ComponentResource):
         self.register_outputs({"endpoint": self.endpoint})
 
 
+def serves_certificate(spec: ClusterSpec) -> bool:
+    """Return True if the cluster has a REST API with a certificate."""
+    return spec.rest is not None and spec.rest.tls is not None
+
+
 def create_rest(name: str, scope: Scope, parts: Parts) -> RestApi | None:
     """Create slurmrestd, if the spec has `rest`."""
     if parts.spec.rest is None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from slurm_exporter import event_posts, job_rows, node_rows, scheduler_samples
+from slurm_exporter.background_reading import BackgroundReading
 from slurm_exporter.job_samples import of_jobs
 from slurm_exporter.long_reports import of_present_nodes
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_conditions import NodeConditions
 from slurm_exporter.node_samples import of_nodes
 from slurm_exporter.samples import Samples, Unread
-from slurm_exporter.volume_reading import VolumeReading
 
 CALL_SECONDS = 25
 """Time for a call of Slurm: slurmctld answers within its MessageTimeout, or not at all."""
@@ -82,12 +82,14 @@ class Collector:
     """Events of Kubernetes by their outcome."""
     conditions: NodeConditions | None = None
     """Conditions of Kubernetes nodes; None if the cluster writes none."""
-    reports: VolumeReading | None = None
+    reports: BackgroundReading | None = None
     """Results of long checks; None if the cluster has none."""
-    images: VolumeReading | None = None
+    images: BackgroundReading | None = None
     """Shared images; None if the cluster has none."""
-    containers: VolumeReading | None = None
+    containers: BackgroundReading | None = None
     """Containers by node; None if jobs can have none."""
+    certificate: BackgroundReading | None = None
+    """End of the certificate of the REST API; None if it has none."""
 
     def round(self, run: Callable[[Sequence[str]], bytes], report: Callable[[str], None] = print) -> None:
         """Ask Slurm for everything once."""
@@ -110,8 +112,9 @@ class Collector:
         for reading in (self.reports, self.containers):
             if reading is not None:
                 samples |= of_present_nodes(reading.samples, self.nodes())
-        if self.images is not None:
-            samples |= self.images.samples
+        for reading in (self.images, self.certificate):
+            if reading is not None:
+                samples |= reading.samples
         for name, values in samples.items():
             yield _family(name, values)
 

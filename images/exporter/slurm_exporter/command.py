@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,13 +17,13 @@ from pathlib import Path
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from slurm_exporter import container_reports, long_reports, published_store
+from slurm_exporter import container_reports, long_reports, published_store, served_certificate
+from slurm_exporter.background_reading import BackgroundReading
 from slurm_exporter.collection import Collector, run_slurm
 from slurm_exporter.event_posts import EventPosts, poster
 from slurm_exporter.health_events import HealthWatch, health_drains
 from slurm_exporter.kubernetes_api import KubernetesApi
 from slurm_exporter.node_conditions import NodeConditions
-from slurm_exporter.volume_reading import VolumeReading
 
 _REQUEST_SECONDS = 10
 
@@ -115,6 +116,9 @@ def main(arguments: Sequence[str]) -> int:
         metavar="FOLDER",
         help="serve sizes of the shared images, and the nodes' reports of containers, from the store here",
     )
+    parser.add_argument(
+        "--rest-certificate", metavar="HOST:PORT", help="serve the end of the certificate that the REST API has there"
+    )
     given = parser.parse_args(arguments)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
@@ -127,13 +131,17 @@ def main(arguments: Sequence[str]) -> int:
         collector.conditions = conditions = NodeConditions(KubernetesApi(given.node_conditions, os.environ), _report)
         conditions.start()
     if given.long_checks is not None:
-        collector.reports = VolumeReading("long checks", lambda: long_reports.read(given.long_checks), _report)
+        collector.reports = BackgroundReading("long checks", lambda: long_reports.read(given.long_checks), _report)
         collector.reports.start(given.interval)
     if given.images is not None:
-        collector.images = VolumeReading("images", lambda: published_store.read(given.images), _report)
+        collector.images = BackgroundReading("images", lambda: published_store.read(given.images), _report)
         collector.images.start(given.interval)
-        collector.containers = VolumeReading("containers", lambda: container_reports.read(given.images), _report)
+        collector.containers = BackgroundReading("containers", lambda: container_reports.read(given.images), _report)
         collector.containers.start(given.interval)
+    if given.rest_certificate is not None:
+        read = partial(served_certificate.read, given.rest_certificate)
+        collector.certificate = BackgroundReading("REST certificate", read, _report)
+        collector.certificate.start(given.interval)
     server = serve(page, given.port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while not ended.is_set():

@@ -133,6 +133,9 @@ METRICS: dict[str, Metric] = {
     "slurm_container_brought_seconds_total": Metric("Seconds of these starts.", ("node",)),
     "slurm_container_copies": Metric("Copies of images on the node's disk (`containers.local`).", ("node",)),
     "slurm_container_copies_bytes": Metric("Bytes of these copies.", ("node",)),
+    "slurm_rest_certificate_end_time_seconds": Metric(
+        "Time since 1970 at which the certificate ends that the REST API serves (`rest.tls`)."
+    ),
     "slurm_partition_nodes": Metric("Nodes of the partition.", ("partition",)),
     "slurm_partition_cpus": Metric("CPUs of the partition's nodes.", ("partition",)),
     "slurm_partition_gpus": Metric("Whole GPUs of the partition's nodes.", ("partition",)),

@@ -10,12 +10,12 @@ import pytest
 from exporter_testing.answers import DIAG, NODES, job_line
 from prometheus_client.parser import text_string_to_metric_families
 from slurm_exporter import container_reports, job_rows, long_reports, node_rows, published_store, scheduler_samples
+from slurm_exporter.background_reading import BackgroundReading
 from slurm_exporter.collection import Collector
 from slurm_exporter.command import text_of
 from slurm_exporter.metric_table import METRICS
 from slurm_exporter.node_rows import NodeRow
 from slurm_exporter.samples import Unread
-from slurm_exporter.volume_reading import VolumeReading
 
 from container_images.node_report import RESULTS
 
@@ -116,7 +116,7 @@ def test_results_of_long_checks_are_those_of_the_reports_of_present_nodes(tmp_pa
         (tmp_path / check).mkdir()
         (tmp_path / check / "last.json").write_text(json.dumps({"format": 1, "nodes": nodes}))
     said: list[str] = []
-    reports = VolumeReading("long checks", lambda: long_reports.read(tmp_path), said.append)
+    reports = BackgroundReading("long checks", lambda: long_reports.read(tmp_path), said.append)
     reports.take()
     values = scraped(answers(), Collector(reports=reports))
 
@@ -146,7 +146,7 @@ def test_shared_images_have_a_size_by_name_and_the_store_one_with_former_images(
         os.utime(folder / "size", (5, 5))
     names = {"r.example.com/a:1": digests["a"], "r.example.com/same:1": digests["a"], "r.example.com/c:1": digests["c"]}
     (tmp_path / "names.json").write_text(json.dumps(names))
-    images = VolumeReading("images", lambda: published_store.read(tmp_path), print)
+    images = BackgroundReading("images", lambda: published_store.read(tmp_path), print)
     images.take()
     values = scraped(answers(), Collector(images=images))
 
@@ -186,7 +186,7 @@ def test_nodes_report_their_starts_of_containers_and_their_copies(tmp_path: Path
     report(tmp_path, "gpu-0", {"images": 3, "bytes": 900})
     report(tmp_path, "gpu-1")
     report(tmp_path, "gone-0")
-    containers = VolumeReading("containers", lambda: container_reports.read(tmp_path), print)
+    containers = BackgroundReading("containers", lambda: container_reports.read(tmp_path), print)
     containers.take()
     values = scraped(answers(), Collector(containers=containers))
 
@@ -333,7 +333,8 @@ def test_every_metric_that_is_made_is_in_the_table_and_has_its_labels() -> None:
     assert made <= {(name, tuple(sorted(metric.labels))) for name, metric in METRICS.items()}
     never = {name for name in METRICS if name not in {text for text, _ in made}}
     at_faults = ("slurm_health_replace_machine", "slurm_exporter_unread_values")
-    optional = ("slurm_long_check_", "slurm_container_", "slurm_exporter_node_condition", *at_faults)
+    at_volumes = ("slurm_long_check_", "slurm_container_")
+    optional = (*at_volumes, "slurm_rest_certificate_", "slurm_exporter_node_condition", *at_faults)
     assert never <= {name for name in METRICS if name.endswith("_hold") or name.startswith(optional)}
 
 

@@ -102,6 +102,14 @@ CONTROLLER_ALERTS = (
         "{{ $value | humanizePercentage }} of the inodes are in use. With none left, no file can be created.",
     ),
     Alert(
+        "SlurmRestCertificateEnds",
+        "min by (namespace) (min_over_time(slurm_rest_certificate_end_time_seconds{$here}[15m])) - time() < 1209600",
+        timedelta(hours=1),
+        AlertSeverity.WARNING,
+        "The certificate of the REST API ends in {{ $value | humanizeDuration }}",
+        "Less than 14 days are left. From then on, clients refuse the connection.",
+    ),
+    Alert(
         "SlurmCronJobFails",
         "max by (namespace, cronjob) (kube_cronjob_status_last_schedule_time{$here} - "
         "(kube_cronjob_status_last_successful_time{$here} or kube_cronjob_created{$here})) > 129600",

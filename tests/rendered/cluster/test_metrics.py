@@ -8,7 +8,7 @@ from soperator_pulumi import parse_cluster
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.testing import Deployment
 from tests.rendered.cluster.clusters import API_SERVERS, IMAGES, a_deployment, a_spec, containers_of, pod_of
-from tests.rendered.cluster.test_network import peer_of
+from tests.rendered.cluster.test_network import allowed, outgoing, peer_of
 
 
 def with_metrics(**changes: Any) -> Deployment:
@@ -52,6 +52,24 @@ def test_the_exporter_reads_the_reports_of_long_checks_and_nothing_else_of_the_h
     ]
     assert (reports["subPath"], reports["readOnly"]) == ("home/soperator-health/reports", True)
     assert exporter["command"][-2:] == ["--long-checks", "/run/long-checks"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "arguments"),
+    [({"tls": {"secret": "certificate"}}, ["--rest-certificate", "rest:6820"]), ({}, []), (None, [])],
+)
+def test_the_exporter_reads_the_certificate_that_the_rest_api_serves_and_mounts_none(
+    rest: dict[str, Any] | None, arguments: list[str]
+) -> None:
+    deployment = a_deployment(metrics={}, **({} if rest is None else {"rest": rest}))
+    pod = pod_of(deployment, "hpc-metrics")
+
+    assert pod["containers"][0]["command"][8:] == arguments
+    assert "certificate" not in str(pod["volumes"])
+    may_call = [rule for rule in outgoing(deployment)["metrics"] if "6820" in str(rule).replace(".0", "")]
+    assert [[peer_of(peer) for peer in rule["to"]] for rule in may_call] == ([["rest"]] if arguments else [])
+    if rest is not None:
+        assert allowed(deployment, "rest") == ({("metrics", "6820")} if arguments else set())
 
 
 def test_the_exporter_reads_the_store_of_images_for_everyone() -> None:

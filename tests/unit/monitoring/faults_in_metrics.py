@@ -81,6 +81,9 @@ FAULTS: Mapping[str, Fault] = {
     "SlurmVolumeInodes": Fault(
         _with(_volume("inodes_used", "95")), {"persistentvolumeclaim": "jail"}, before="14m", after="16m"
     ),
+    "SlurmRestCertificateEnds": Fault(
+        _with(slurm("slurm_rest_certificate_end_time_seconds", value="1200000")), before="59m", after="61m"
+    ),
     "SlurmCronJobFails": Fault(
         _with(kubernetes("kube_cronjob_status_last_schedule_time", 'cronjob="accounting-dump"', "200000")),
         {"cronjob": "accounting-dump"},

@@ -3,13 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from exporter_testing.answers import DIAG, NODES, job_line
-from slurm_exporter import container_reports, long_reports, published_store
+from exporter_testing.tls_server import certificate, served
+from slurm_exporter import container_reports, long_reports, published_store, served_certificate
+from slurm_exporter.background_reading import BackgroundReading
 from slurm_exporter.collection import Collector
 from slurm_exporter.metric_table import METRICS
-from slurm_exporter.volume_reading import VolumeReading
 
 from soperator_pulumi.monitoring.alerts import ALERTS
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
@@ -50,21 +52,24 @@ def test_the_exporter_has_every_metric_of_slurm_in_its_answers(tmp_path: Path) -
     (tmp_path / "memory_bandwidth").mkdir()
     result = {"gpu-0": {"time": 1795446000, "passed": True, "value": 12.5}}
     (tmp_path / "memory_bandwidth" / "last.json").write_text(json.dumps({"nodes": result}))
-    reports = VolumeReading("long checks", lambda: long_reports.read(tmp_path), print)
+    reports = BackgroundReading("long checks", lambda: long_reports.read(tmp_path), print)
     reports.take()
     store = tmp_path / "store"
     (store / "images/a.x86_64").mkdir(parents=True)
     (store / "images/a.x86_64/size").write_text("1000")
     (store / "names.json").write_text(json.dumps({"docker.io/team/tools:1": "sha256:a"}))
-    images = VolumeReading("images", lambda: published_store.read(store), print)
+    images = BackgroundReading("images", lambda: published_store.read(store), print)
     images.take()
     (store / "nodes").mkdir()
     starts = dict.fromkeys(container_reports.RESULTS, 1)
     report = {"starts": starts, "brought_bytes": 1, "brought_seconds": 1, "copies": {"images": 1, "bytes": 1}}
     (store / "nodes/gpu-0.json").write_text(json.dumps(report))
-    containers = VolumeReading("containers", lambda: container_reports.read(store), print)
+    containers = BackgroundReading("containers", lambda: container_reports.read(store), print)
     containers.take()
-    collector = Collector(reports=reports, images=images, containers=containers)
+    with served(certificate(datetime(2030, 1, 1, tzinfo=UTC)), tmp_path) as address:
+        tls = BackgroundReading("REST certificate", lambda: served_certificate.read(address), print)
+        tls.take()
+    collector = Collector(reports=reports, images=images, containers=containers, certificate=tls)
     collector.round(lambda command: answers[command[0]], lambda _: None)
     emitted = {sample.name for family in collector.collect() for sample in family.samples}
     assert {name for name in USED if name.startswith("slurm_") and ":" not in name} <= emitted

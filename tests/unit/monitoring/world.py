@@ -83,6 +83,7 @@ def _slurm() -> Iterator[tuple[str, str]]:
         "slurm_server_thread_cnt": "3",
         "slurm_agent_queue_size": "0",
         "slurm_slurmdbd_queue_size": "0",
+        "slurm_rest_certificate_end_time_seconds": "2000000",
         "slurm_schedule_cycle_last": "900",
         "slurm_bf_cycle_last": "12000",
         "slurm_sdiag_jobs_submitted": "0+1",

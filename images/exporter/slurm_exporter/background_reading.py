@@ -1,4 +1,4 @@
-"""Samples from files on a volume."""
+"""Samples from a source that can hang: files on a volume, or a server."""
 
 import threading
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from slurm_exporter.samples import Samples
 
 
-class VolumeReading:
-    """The last samples of a volume's files, read in a thread of its own, so that a hanging volume delays no round.
+class BackgroundReading:
+    """The last samples of a source, read in a thread of its own, so that a hanging volume or server delays no round.
 
     Args:
-        name: Name of the files, for the log.
-        read: Returns their samples.
+        name: Name of the source, for the log.
+        read: Returns its samples.
         report: Takes a line for the log.
     """
 
@@ -20,7 +20,7 @@ class VolumeReading:
         self._problem = ""
         self._ended = threading.Event()
         self.samples: Samples = {}
-        """Samples of the last successful read of all files."""
+        """Samples of the last successful read."""
 
     def start(self, interval: float) -> None:
         """Start the thread. It ends with the process."""
@@ -31,7 +31,7 @@ class VolumeReading:
             self.take()
 
     def take(self) -> None:
-        """Read the files once. A failure keeps the previous samples, and is reported only when it begins."""
+        """Read the source once. A failure keeps the previous samples, and is reported only when it begins."""
         try:
             self.samples, problem = self._read(), ""
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
