@@ -94,7 +94,7 @@ def _job(job: dict[str, Any]) -> Job:
         state=frozenset(_words(job["job_state"])),
         nodes=nodes,
         node_names=frozenset(expand(nodes)),
-        required_nodes=frozenset(expand(str(job.get("required_nodes") or ""))),
+        required_nodes=_named_by_a_user(str(job.get("required_nodes") or "")),
         node_count=max(1, _count(job.get("node_count"))),
         node_memory_mib=_node_memory_mib(job),
         generic_resources=frozenset(_requested(job)),
@@ -102,6 +102,18 @@ def _job(job: dict[str, Any]) -> Job:
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
         whole=_whole(job),
     )
+
+
+def _named_by_a_user(nodes: str) -> frozenset[str]:
+    """Return the names in a user's own list of nodes; none if this package can't read it.
+
+    The form may be the user's own. Slurm 24.11 and 26.05 take several separators, some at the ends, and blanks for
+    separators. A form that isn't known fails no answer: it would keep admins from draining any node.
+    """
+    try:
+        return frozenset(expand(re.sub(r"[\s,]+(?![^\[]*\])", ",", nodes).strip(",")))
+    except ValueError:
+        return frozenset()
 
 
 def _end(job: dict[str, Any]) -> float | None:

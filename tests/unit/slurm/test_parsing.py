@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from soperator_pulumi.errors import SlurmError
 from soperator_pulumi.slurm.models import Job, Node, Reservation
@@ -229,6 +231,33 @@ def a_job(**fields: Any) -> str:
 def test_the_name_of_a_job_moves_no_cursor_and_begins_no_line() -> None:
     (job,) = read_jobs(a_job(name="a\x1b[2J\n  All nodes drained for this change are undrained: \u00e4"))
     assert job.name == "a?[2J?  All nodes drained for this change are undrained: \u00e4"
+
+
+@pytest.mark.parametrize("nodes", ["cpu-0,,cpu-1", ",cpu-[0-1],", "cpu-0, cpu-1", "cpu-0 cpu-1", "cpu-[0-1],cpu-[0,1]"])
+def test_a_list_of_nodes_in_a_users_own_form_is_read_as_slurm_reads_it(nodes: str) -> None:
+    (job,) = read_jobs(a_job(job_state=["PENDING"], nodes="", required_nodes=nodes))
+    assert job.required_nodes == {"cpu-0", "cpu-1"}
+
+
+TEXTS = st.one_of(
+    st.text(max_size=60), st.text(alphabet='ab-0123456789[],: \t\n\x1b\x85\u2028\u202e\\"{}()%=*', max_size=40)
+)
+OF_USERS = (
+    *("account", "admin_comment", "comment", "container", "dependency", "excluded_nodes", "extra", "features", "name"),
+    *("required_nodes", "standard_error", "standard_output", "submit_line", "tres_per_job", "tres_per_node", "wckey"),
+)
+"""Fields of a job in which slurmctld keeps a text of its user."""
+
+
+@given(st.dictionaries(st.sampled_from(OF_USERS), TEXTS, max_size=len(OF_USERS)))
+@example({"required_nodes": "cpu-[0-1,]"})
+@example({"required_nodes": "cpu-[1-0]"})
+def test_no_text_of_a_user_keeps_jobs_from_being_read(texts: dict[str, str]) -> None:
+    other = json.loads(a_job(job_id=8))["jobs"]
+    job, kept = read_jobs(json.dumps({"jobs": [*json.loads(a_job(**texts))["jobs"], *other]}))
+    assert (job.job_id, job.node_names, job.active) == (7, frozenset({"cpu-0"}), True)
+    assert job.name.isprintable()
+    assert kept == read_jobs(a_job(job_id=8))[0]
 
 
 @pytest.mark.parametrize(
