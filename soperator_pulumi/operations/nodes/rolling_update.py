@@ -82,7 +82,7 @@ class RollingUpdate:
 
         Raises:
             DrainError: another planner still drains after ten minutes.
-            NotReadyError: slurmctld has not undrained them within two minutes.
+            NotReadyError: slurmctld has not undrained them within two minutes after the last of them has joined.
             KubernetesError: the pods cannot be read.
         """
         if not self.held(status):
@@ -93,24 +93,30 @@ class RollingUpdate:
     def _undrain(self, status: NodeSetStatus) -> NodeSetStatus:
         trouble, clock = "slurmctld still has them drained", self.registration.clock
         say = saying(self.registration.report, "waits until slurmctld has undrained its nodes")
-        for _ in until(clock.now() + UNDRAIN_SECONDS, clock, say=say):
-            held = self.held(status)
-            if not held:
-                return status
-            self.draining.context.keep_alone()
-            try:
-                back = self.draining.undrain(held, OVER_WHEN_JOINED)
-            except (SlurmError, TransportError) as error:
-                trouble = str(error)  # the next look shows if it was done
-            else:
-                # New nodes are reported as they join.
-                if again := [name for name in back if held[name] is not Operation.POD_START]:
-                    self.registration.report(f"undrained: {compress(in_order(again))}")
-            status = self.registration.look()
-        raise NotReadyError(
-            f"{self.registration.node_set}: {named(held)} cannot be undrained: {trouble}\n"
-            "Run again when slurmctld answers."
-        )
+        seen: frozenset[str] = frozenset()
+        # Many nodes may join one after another for longer than slurmctld has for the last of them.
+        while new := self.held(status).keys() - seen:
+            seen |= new
+            for _ in until(clock.now() + UNDRAIN_SECONDS, clock, say=say):
+                held = self.held(status)
+                if not held or held.keys() - seen:
+                    break
+                self.draining.context.keep_alone()
+                try:
+                    back = self.draining.undrain(held, OVER_WHEN_JOINED)
+                except (SlurmError, TransportError) as error:
+                    trouble = str(error)  # the next look shows if it was done
+                else:
+                    # New nodes are reported as they join.
+                    if again := [name for name in back if held[name] is not Operation.POD_START]:
+                        self.registration.report(f"undrained: {compress(in_order(again))}")
+                status = self.registration.look()
+        if held := self.held(status):
+            raise NotReadyError(
+                f"{self.registration.node_set}: {named(held)} cannot be undrained: {trouble}\n"
+                "Run again when slurmctld answers."
+            )
+        return status
 
     def held_until_they_come(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
         """Return the missing nodes that a run of this stack has drained, and where slurmd does not run yet."""

@@ -1,6 +1,6 @@
 """A rolling update in which jobs, people, slurmctld and Kubernetes do what it did not expect."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -292,3 +292,29 @@ def test_a_dead_node_that_may_be_missing_holds_no_later_run_up_after_a_time_out(
     model.up(3, template="b", max_unready=1, policy=abort)
 
     assert model.revisions() == ["b"] * 3
+
+
+def test_nodes_that_join_later_have_their_own_time_to_be_undrained(model: Model) -> None:
+    world, began = model.world, model.world.time
+    usual = world.programs.run
+
+    def refuse(command: Sequence[str]) -> Answer:
+        if "state=undrain" in command and world.time - began < 200:
+            return Answer(1, "", "slurm_update error: Unexpected message received")
+        return usual(command)
+
+    def first_one_fits() -> None:
+        model.pods["gpu-0"].schedulable = True
+
+    def others_fit() -> None:
+        world.kubernetes.new_pods_fit = True
+
+    world.programs.run = refuse  # type: ignore[method-assign]
+    world.kubernetes.new_pods_fit = False
+    world.after(30, first_one_fits)
+    world.after(100, others_fit)
+
+    model.up(3, template="b", max_unavailable=3)
+
+    assert model.drained() == {}
+    assert world.time - began > 200
