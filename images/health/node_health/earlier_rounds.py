@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+from node_health.patterns import pattern
 from slurm_wire.drain_reasons import REPLACE
 
 _FEWEST_ALIKE = 4
@@ -13,9 +14,9 @@ WINDOW_SECONDS = 3600
 _SPACING_SECONDS = 600
 
 _END = rf"(?: and \d+ more)?(?: {re.escape(REPLACE)})?, allowed "
-_LOST = re.compile(rf"health network_port_lost: down: (.*?){_END}")
-_SLOWER = re.compile(rf"health network_rate: lower than before: (.*?){_END}")
-_RATE = re.compile(r"(\S+) ([\d.e+]+) Gb/s")
+_LOST = pattern(rf"health network_port_lost: down: (.*?){_END}")
+_SLOWER = pattern(rf"health network_rate: lower than before: (.*?){_END}")
+_RATE = pattern(r"(\S+) ([\d.e+]+) Gb/s")
 
 _LEAST_GAIN_GBPS = 1.0
 """Gain over the rate in the reason from which a port no longer counts as slow. No two link rates are closer."""

@@ -10,17 +10,18 @@ A line counts from its beginning, and by more characters than the 15 of a progra
 import re
 from typing import NamedTuple
 
+from node_health.patterns import pattern
 from node_health.xids import BY_TEXT, FINDING, NONE, RESET, xid
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
-_XID = re.compile(rf"NVRM: Xid \((?:PCI:)?({_ADDRESS})(?:\.\d)?((?: GPU-[IC]+:\d+)*)\): (\d{{1,6}})\b")
-_SXID = re.compile(rf"nvidia-nvswitch\d+: SXid \(PCI:({_ADDRESS})(?:\.\d)?\): (\d{{1,6}}), (Fatal|Non-fatal)\b")
-_SEVERITY = re.compile(r"\b(Fatal|Nonfatal)\s+XC\d+\s+i\d+\s+Link\s+-?\d+\s+\(")
-_RECOVERY = re.compile(r"GPU recovery action changed from 0x\w+ \([\w /]+\) to 0x\w+ \(([\w /]+)\)")
-_LOST = re.compile(rf"NVRM: GPU ({_ADDRESS}|[0-9a-fA-F]{{2}}:[0-9a-fA-F]{{2}})\.0:\s+GPU has fallen off the bus")
-_LOST_BEGINS = re.compile(rf"NVRM: The NVIDIA GPU ({_ADDRESS})\.0\b")
-_LOST_ENDS = re.compile(r"(?:.*\\x0a|.*\n)?NVRM:\s+fallen off the bus and is not responding to commands", re.DOTALL)
-_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX ")
+_XID = pattern(rf"NVRM: Xid \((?:PCI:)?({_ADDRESS})(?:\.\d)?((?: GPU-[IC]+:\d+)*)\): (\d{{1,6}})\b")
+_SXID = pattern(rf"nvidia-nvswitch\d+: SXid \(PCI:({_ADDRESS})(?:\.\d)?\): (\d{{1,6}}), (Fatal|Non-fatal)\b")
+_SEVERITY = pattern(r"\b(Fatal|Nonfatal)\s+XC\d+\s+i\d+\s+Link\s+-?\d+\s+\(")
+_RECOVERY = pattern(r"GPU recovery action changed from 0x\w+ \([\w /]+\) to 0x\w+ \(([\w /]+)\)")
+_LOST = pattern(rf"NVRM: GPU ({_ADDRESS}|[0-9a-fA-F]{{2}}:[0-9a-fA-F]{{2}})\.0:\s+GPU has fallen off the bus")
+_LOST_BEGINS = pattern(rf"NVRM: The NVIDIA GPU ({_ADDRESS})\.0\b")
+_LOST_ENDS = pattern(r"(?:.*\\x0a|.*\n)?NVRM:\s+fallen off the bus and is not responding to commands", re.DOTALL)
+_LOADED = pattern(r"NVRM: loading NVIDIA UNIX ")
 
 _FALLEN = 79
 

@@ -3,20 +3,22 @@
 import re
 from itertools import pairwise
 
-_WORD = re.compile(r"[a-z0-9]+")
+from node_health.patterns import pattern
 
-_MADE_UP = re.compile(r"nvidia|tesla|gpu|hgx|dgx|shared|board|\d+x|sxm\d*")
+_WORD = pattern(r"[a-z0-9]+")
+
+_MADE_UP = pattern(r"nvidia|tesla|gpu|hgx|dgx|shared|board|\d+x|sxm\d*")
 """Parts of a type that product names lack: an H100 on a board is an `NVIDIA H100 80GB HBM3`."""
 
-_FORM = re.compile(r"(sxm\d?|pcie|nvl(?!ink))")
+_FORM = pattern(r"(sxm\d?|pcie|nvl(?!ink))")
 """Form factors that types append without a hyphen: `h100pcie`."""
 
-_SIZE = re.compile(r"\d+gb?")
+_SIZE = pattern(r"\d+gb?")
 
-_CARD = re.compile(r"PCIe|\bNVL\b|\bActive\b|\bFHHL\b", re.IGNORECASE)
-_BOARD = re.compile(r"\bSXM|\bHBM3|\b(?:H20|H200|H800|B200|B300|GB200|GB300)\b")
-_WITH_FABRIC = re.compile(r"\b(?:H20|H100|H200|H800|B200|B300|GB200|GB300)\b")
-_RETIRES_PAGES = re.compile(r"\b(?:Kepler|Maxwell|Pascal|Volta|Turing|V100S?|T4G?|[KMP]\d{1,3}0?|RTX 20\d\d|Quadro)\b")
+_CARD = pattern(r"PCIe|\bNVL\b|\bActive\b|\bFHHL\b", re.IGNORECASE)
+_BOARD = pattern(r"\bSXM|\bHBM3|\b(?:H20|H200|H800|B200|B300|GB200|GB300)\b")
+_WITH_FABRIC = pattern(r"\b(?:H20|H100|H200|H800|B200|B300|GB200|GB300)\b")
+_RETIRES_PAGES = pattern(r"\b(?:Kepler|Maxwell|Pascal|Volta|Turing|V100S?|T4G?|[KMP]\d{1,3}0?|RTX 20\d\d|Quadro)\b")
 
 
 def is_of_type(wanted: str, product: str) -> bool:

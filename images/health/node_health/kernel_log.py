@@ -8,30 +8,30 @@ the process in brackets) and of their files. So a line counts from its beginning
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from node_health import gpu_log
+from node_health.patterns import pattern
 from node_health.xids import FINDING
 
 HOUR_SECONDS = 3600.0
 
 SIGNATURES = {
-    "network": re.compile(
+    "network": pattern(
         r"mlx5_core \w+:\w+:\w+\.\w+\b.*"
         r"(health poll failed|device's health compromised|[Ff]atal error|fw fatal|firmware internal error)"
     ),
-    "disk": re.compile(
+    "disk": pattern(
         r"(\w+: )?(EXT4-fs error \(device|EXT4-fs \(\S+\): Remounting filesystem read-only|"
         r"XFS \(\S+\): [^[]*([Cc]orruption|[Ss]hutting down|log I/O error)|"
         r"(I/O|critical medium) error, dev (nvme|sd|vd))"
     ),
-    "machine_check": re.compile(
+    "machine_check": pattern(
         r"mce: \[Hardware Error\]: (Machine check events logged|CPU \d+: Machine Check)|EDAC MC\d+: \d+ UE [^[]"
     ),
     # A user's program can have any name, but not root's id.
-    "killed_slurm": re.compile(
+    "killed_slurm": pattern(
         r"(Out of memory|Memory cgroup out of memory)[^:]*: Killed process \d+ \((slurmd|slurmstepd)\) "
         r"total-vm:\w+, anon-rss:\w+, file-rss:\w+, shmem-rss:\w+, UID:0\b"
     ),
@@ -51,9 +51,9 @@ XID, XID_NOTED = "xid", "xid_noted"
 _ASKED = "Xid 154 "
 """Prefix of the text for an action that the driver asks for."""
 
-_NUMBER = re.compile(r"[0-9]{1,20}")
+_NUMBER = pattern(r"[0-9]{1,20}")
 
-_RECORD = re.compile(r"\n(?=\d+,\d+,\d+,)")
+_RECORD = pattern(r"\n(?=\d+,\d+,\d+,)")
 
 
 class KernelLog:
@@ -144,8 +144,8 @@ def _is_of(device: str, place: str) -> bool:
 
 def _signatures(text: str) -> Iterator[tuple[str, str]]:
     line = text.partition("\n")[0]
-    for name, pattern in SIGNATURES.items():
-        if found := pattern.match(line):
+    for name, signature in SIGNATURES.items():
+        if found := signature.match(line):
             yield name, "".join(text for text in found[0] if text.isprintable())[:60]
 
 

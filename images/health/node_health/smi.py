@@ -11,24 +11,27 @@ their pids; and an answer with more GPUs than it announces before the first of t
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
-from xml.etree.ElementTree import Element, ParseError, fromstring
+from typing import TYPE_CHECKING, NamedTuple
 
 from node_health.gpu_log import address
 from node_health.gpu_models import is_board, retires_pages
+from node_health.patterns import pattern
 
-_HEAD = re.compile(r"<nvidia_smi_log>(?:(?!<gpu ).)*?<attached_gpus>\s*(\d{1,3})\s*</attached_gpus>", re.DOTALL)
-_GPU = re.compile(r"<gpu id=\"[^\"<>]*\">")
-_END_OF_OWN = re.compile(r"<processes>|</gpu>")
-_PROCESS = re.compile(r"<pid>(\d{1,10})</pid>\s*<type>C")
-_ANSWER = re.compile(r"<\?xml.*</nvidia_smi_log>|<\?xml.*", re.DOTALL)
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
-_NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,6})?(?![\d.])")
-_NO_VALUE = re.compile(
+_HEAD = pattern(r"<nvidia_smi_log>(?:(?!<gpu ).)*?<attached_gpus>\s*(\d{1,3})\s*</attached_gpus>", re.DOTALL)
+_GPU = pattern(r"<gpu id=\"[^\"<>]*\">")
+_END_OF_OWN = pattern(r"<processes>|</gpu>")
+_PROCESS = pattern(r"<pid>(\d{1,10})</pid>\s*<type>C")
+_ANSWER = pattern(r"<\?xml.*</nvidia_smi_log>|<\?xml.*", re.DOTALL)
+
+_NUMBER = pattern(r"-?\d{1,15}(?:\.\d{1,6})?(?![\d.])")
+_NO_VALUE = pattern(
     r"\[?(?:n/a|not supported|none|insufficient permissions|requested functionality.*)?\]?", re.IGNORECASE
 )
-_GONE = re.compile(r"GPU is lost|GPU requires reset|GPU requires restart|fallen off the bus", re.IGNORECASE)
-_ERROR = re.compile(r"\[?(?:unknown error|err!|gpu error|internal error|timeout)\]?", re.IGNORECASE)
+_GONE = pattern(r"GPU is lost|GPU requires reset|GPU requires restart|fallen off the bus", re.IGNORECASE)
+_ERROR = pattern(r"\[?(?:unknown error|err!|gpu error|internal error|timeout)\]?", re.IGNORECASE)
 _MOST_ERRORS = 2
 """Most error values of a GPU that still counts as one that answers."""
 
@@ -64,12 +67,12 @@ _FABRIC = {
 }
 """Good values of a fabric."""
 
-_OF_GPU = re.compile(r"GPU (\d{1,3}): (.*)")
-_LINK = re.compile(r"\s*Link (\d{1,3}): (.*)")
-_COUNTER = re.compile(r"\s*Link (\d{1,3}): (.+): (\d{1,15})\s*$")
-_IS_ERROR = re.compile(r"Error|recovery failed|integrity", re.IGNORECASE)
-_IS_CORRECTED = re.compile(r"\b(?:FEC|Raw|BER|PLR)\b")
-_ESCAPE = re.compile(r"\x1b\[[\d;]*m")
+_OF_GPU = pattern(r"GPU (\d{1,3}): (.*)")
+_LINK = pattern(r"\s*Link (\d{1,3}): (.*)")
+_COUNTER = pattern(r"\s*Link (\d{1,3}): (.+): (\d{1,15})\s*$")
+_IS_ERROR = pattern(r"Error|recovery failed|integrity", re.IGNORECASE)
+_IS_CORRECTED = pattern(r"\b(?:FEC|Raw|BER|PLR)\b")
+_ESCAPE = pattern(r"\x1b\[[\d;]*m")
 
 _MEMORY_LIMIT_C = 95.0
 """Highest operating temperature of HBM, as drivers before 550 print it for A100 and H100. Drivers with margins print 0
@@ -184,6 +187,11 @@ def first_words(output: str) -> str:
 
 
 def _gpu(text: str, number: int) -> Gpu:
+    from xml.etree.ElementTree import (  # noqa: PLC0415 - takes long to load, and nodes without GPUs need none
+        ParseError,
+        fromstring,
+    )
+
     own = _END_OF_OWN.search(text)
     if own is None:
         raise ValueError(f"the description of GPU {number} is cut")
@@ -227,27 +235,27 @@ def _gpu(text: str, number: int) -> Gpu:
     )
 
 
-def _text(gpu: Element, path: str) -> str:
+def _text(gpu: "Element", path: str) -> str:
     """Return the text of an element; empty if the GPU lacks it, or has an error in its place."""
     text = (gpu.findtext(path) or "").strip()
     return "" if _NO_VALUE.fullmatch(text) or _GONE.search(text) or _ERROR.fullmatch(text) else text
 
 
-def _number(gpu: Element, path: str) -> float | None:
+def _number(gpu: "Element", path: str) -> float | None:
     found = _NUMBER.match(_text(gpu, path))
     return float(found[0]) if found else None
 
 
-def _says_yes(gpu: Element, path: str) -> bool:
+def _says_yes(gpu: "Element", path: str) -> bool:
     return _text(gpu, path).lower() == "yes"
 
 
-def _is_active(gpu: Element, reason: str) -> bool:
+def _is_active(gpu: "Element", reason: str) -> bool:
     names = ("clocks_event_reason", "clocks_throttle_reason")
     return any(_text(gpu, f"{name}s/{name}_{reason}") == "Active" for name in names)
 
 
-def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
+def _errors(gpu: "Element") -> tuple[str, tuple[str, ...]]:
     """Return the error of an unresponsive GPU, or the error values that a GPU reports."""
     texts = [(element.tag, (element.text or "").strip()) for element in gpu.iter() if element.tag not in _UNREAD]
     gone = next((text for _, text in texts if _GONE.search(text)), "")
@@ -257,7 +265,7 @@ def _errors(gpu: Element) -> tuple[str, tuple[str, ...]]:
     return gone[:40], () if gone else tuple(f"{tag}: {text}" for tag, text in errors)
 
 
-def _contains(gpu: Element) -> bool:
+def _contains(gpu: "Element") -> bool:
     """Return True for a GPU that contains and remaps DRAM errors. MIG instances hide the rows."""
     if _number(gpu, "remapped_rows/remapped_row_unc") is not None or _text(gpu, "remapped_rows/remapped_row_failure"):
         return True
@@ -268,7 +276,7 @@ def _contains(gpu: Element) -> bool:
     return not has_none and not retires_pages(names)
 
 
-def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
+def _sum(gpu: "Element", kind: str, total: str = "") -> float | None:
     """Return the sum of volatile errors of a GPU and its MIG instances.
 
     Args:
@@ -280,7 +288,7 @@ def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
         *gpu.findall("ecc_errors/volatile"),
         *gpu.findall("mig_devices/mig_device/ecc_error_count/volatile_count"),
     ]
-    of_kind = re.compile(rf"{kind}(?:_parity|_secded)?")
+    of_kind = pattern(rf"{kind}(?:_parity|_secded)?")
     paths = [(group, element.tag) for group in counters for element in group if of_kind.fullmatch(element.tag)]
     if total:
         paths += [(group, total) for group in counters]
@@ -288,7 +296,7 @@ def _sum(gpu: Element, kind: str, total: str = "") -> float | None:
     return sum(known) if known else None
 
 
-def _recovery(gpu: Element) -> str:
+def _recovery(gpu: "Element") -> str:
     """Return the action that the driver asks for: `gpu_recovery_action` since 570, before that the reset status."""
     if action := _text(gpu, "gpu_recovery_action"):
         return action
@@ -297,7 +305,7 @@ def _recovery(gpu: Element) -> str:
     return "Drain and Reset" if _says_yes(gpu, "gpu_reset_status/drain_and_reset_recommended") else ""
 
 
-def _margin(gpu: Element) -> float | None:
+def _margin(gpu: "Element") -> float | None:
     margin = _number(gpu, "temperature/gpu_temp_tlimit")
     if margin is not None:
         return margin - (_number(gpu, "temperature/gpu_temp_max_gpu_tlimit_threshold") or 0)
@@ -305,14 +313,14 @@ def _margin(gpu: Element) -> float | None:
     return None if now is None or most is None else most - now
 
 
-def _memory_margin(gpu: Element) -> float | None:
+def _memory_margin(gpu: "Element") -> float | None:
     now, most = (_number(gpu, f"temperature/{name}") for name in ("memory_temp", "gpu_temp_max_mem_threshold"))
     if most is None and _number(gpu, "temperature/gpu_temp_max_mem_tlimit_threshold") is not None:
         most = _MEMORY_LIMIT_C
     return None if now is None or most is None else most - now
 
 
-def _fabric_problems(gpu: Element) -> Iterator[str]:
+def _fabric_problems(gpu: "Element") -> Iterator[str]:
     """Yield the problems of a GPU's fabric: its state, and its health (nvmlGpuFabricInfoV_t).
 
     The status is the error with which the fabric completed, and `Unknown Error` is one of its values.
