@@ -33,7 +33,7 @@ def job_defaults(members: Sequence[NodeSetSpec]) -> dict[str, str]:
     if not with_gpus:
         return {}
     shares = {
-        "DefCpuPerGPU": min(_whole_cores(node_set, node_set.cpus // count) for node_set, count in with_gpus),
+        "DefCpuPerGPU": min(_whole_cores(node_set, node_set.job_cpus // count) for node_set, count in with_gpus),
         "DefMemPerGPU": min(node_set.scheduled_memory_mib // count for node_set, count in with_gpus),
     }
     # A share of 0 is none. With 1 in its place no job could have all GPUs of a node.

@@ -116,9 +116,9 @@ def node_conf(spec: ClusterSpec, node_set: NodeSetSpec) -> str:
         raise ValueError(f"{node_set.name} is not a node set of {spec.name}")
     features = ",".join((node_set.name, *node_set.features))
     gres = f" Gres={node_set.gpus.gres}" if node_set.gpus else ""
-    return (
-        f"Feature={features} CPUs={node_set.cpus}{_layout(node_set)} RealMemory={node_set.scheduled_memory_mib}{gres}"
-    )
+    reserved = f" CoreSpecCount={node_set.reserved_cores}" if node_set.reserved_cores else ""
+    cpus = f"CPUs={node_set.cpus}{_layout(node_set)}{reserved}"
+    return f"Feature={features} {cpus} RealMemory={node_set.scheduled_memory_mib}{gres}"
 
 
 def _layout(node_set: NodeSetSpec) -> str:
@@ -207,7 +207,7 @@ def _shares(partition: PartitionSpec, members: list[NodeSetSpec]) -> dict[str, s
 
     One setting of memory in the partition's options replaces all of the package's.
     """
-    by_cpu = min(max(1, node_set.scheduled_memory_mib // node_set.cpus) for node_set in members)
+    by_cpu = min(max(1, node_set.scheduled_memory_mib // node_set.job_cpus) for node_set in members)
     shares = {"DefMemPerCPU": str(by_cpu), **job_defaults(members)}
     if partition.options.keys() & {"DefMemPerCPU", "DefMemPerNode", "DefMemPerGPU"}:
         return {name: value for name, value in shares.items() if not name.startswith("DefMem")}

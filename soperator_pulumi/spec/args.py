@@ -324,6 +324,11 @@ class NodeSetArgs(UserPodsArgs, DevicesArgs):
     threads_per_core: NotRequired[int]
     """CPUs of a core. Slurm gives whole cores to jobs. 1 on a machine with two threads in a core schedules one of them,
     and leaves the other idle. Default: see `sockets`."""
+    reserved_cores: NotRequired[int]
+    """Cores of a node that no job gets. slurmd runs on them with what it starts outside of jobs: prologs, epilogs, and
+    health checks, next to the watch of slurmd. Slurm takes the last core of the last socket, then that of the socket
+    before, and so on. Fewer than the node has; needs `slurm.constrain: cgroup`. `cpus` counts them, and the pod has
+    their time. Default: none (docs/placement.md)."""
     memory_gib: float
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
     for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""

@@ -221,6 +221,7 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from job_containers.local_problems(spec.containers, spec.node_sets, spec.jail.submounts)
     yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
     yield from node_set.layout_problems(spec.node_sets)
+    yield from node_set.reserved_core_problems(spec.node_sets, spec.slurm.constrain)
     yield from node_set.environment_problems(spec.node_sets)
     yield from node_set.token_problems(spec.node_sets)
     yield from _version_problems(spec)

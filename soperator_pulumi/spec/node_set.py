@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.devices import Devices
 from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
+from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
 from soperator_pulumi.spec.types.names import NetworkName, SlurmName
@@ -107,6 +108,11 @@ class NodeSetSpec(UserPods, Devices):
     threads_per_core: Annotated[int, whole(1, 64)] | None = None
     """CPUs of a core. Slurm gives whole cores to jobs. 1 on a machine with two threads in a core schedules one of them,
     and leaves the other idle. Default: see `sockets`."""
+    reserved_cores: Annotated[int, whole(0, 65532)] = 0
+    """Cores of a node that no job gets. slurmd runs on them with what it starts outside of jobs: prologs, epilogs, and
+    health checks, next to the watch of slurmd. Slurm takes the last core of the last socket, then that of the socket
+    before, and so on. Fewer than the node has; needs `slurm.constrain: cgroup`. `cpus` counts them, and the pod has
+    their time. Default: none (docs/placement.md)."""
     memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
     """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
     for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
@@ -158,6 +164,11 @@ class NodeSetSpec(UserPods, Devices):
         if self.sockets is None or self.cores_per_socket is None or self.threads_per_core is None:
             return None
         return CpuLayout(self.sockets, self.cores_per_socket, self.threads_per_core)
+
+    @property
+    def job_cpus(self) -> int:
+        """CPUs of a node without those of reserved cores: what jobs get."""
+        return self.cpus - self.reserved_cores * (self.layout.threads_per_core if self.layout else 1)
 
     @property
     def locks_memory(self) -> bool:
@@ -234,6 +245,26 @@ def layout_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
             )
         if known(node_set.gpus) and node_set.gpus and known(node_set.gpus.sockets) and node_set.gpus.sockets:
             yield from _sockets_of_gpus(node_set.gpus.sockets, layout, f"{path}.gpus.sockets")
+
+
+def reserved_core_problems(node_sets: tuple[NodeSetSpec, ...], constrain: Constrain) -> Iterator[Problem]:
+    """Yield reserved cores that leave none for jobs, or that jobs would use anyway."""
+    for index, node_set in enumerate(node_sets):
+        path, reserved = f"node_sets[{index}].reserved_cores", node_set.reserved_cores
+        parts = (node_set.sockets, node_set.cores_per_socket, node_set.threads_per_core)
+        if not known(reserved, node_set.cpus, *parts) or not reserved:
+            continue
+        cores = node_set.cpus // (node_set.layout.threads_per_core if node_set.layout else 1)
+        if reserved >= cores:
+            yield Problem(
+                path, f"got {reserved}, but a node has {cores} cores, and none would be left for jobs. Lower it."
+            )
+        if known(constrain) and constrain is not Constrain.CGROUP:
+            yield Problem(
+                path,
+                f"got {reserved}, but with slurm.constrain: {constrain} Slurm binds no job to CPUs, and jobs would use "
+                "these cores. Set slurm.constrain: cgroup, or remove this.",
+            )
 
 
 def _sockets_of_gpus(sockets: tuple[int, ...], layout: CpuLayout | None, path: str) -> Iterator[Problem]:

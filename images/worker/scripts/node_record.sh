@@ -18,8 +18,8 @@ unknown() {
 
 # Prints a node's configuration with the layout of its CPUs in the record: in_recorded_layout CONF
 in_recorded_layout() {
-    layout=$(printf '%s\n' "$shown" | tr -s ' ' '\n' | grep -E '^(Sockets|CoresPerSocket|ThreadsPerCore)=' | tr '\n' ' ')
-    printf '%s\n' "$1" | sed -E "s/ (Sockets|CoresPerSocket|ThreadsPerCore)=[0-9]+//g; s/(CPUs=[0-9]+)/\1 ${layout% }/"
+    layout=$(printf '%s\n' "$shown" | tr -s ' ' '\n' | grep -E '^(Sockets|CoresPerSocket|ThreadsPerCore|CoreSpecCount)=' | tr '\n' ' ')
+    printf '%s\n' "$1" | sed -E "s/ (Sockets|CoresPerSocket|ThreadsPerCore|CoreSpecCount)=[0-9]+//g; s/(CPUs=[0-9]+)/\1 ${layout% }/"
 }
 
 # Undrains the node if its drain has exactly this reason: undrain REASON

@@ -69,6 +69,17 @@ def test_a_record_with_another_layout_of_the_cpus_is_deleted_before_slurmd_makes
     assert worker.changes() == (["delete nodename=cpu-4"] if changed else [])
 
 
+@pytest.mark.parametrize(("declared", "recorded"), [(0, 0), (1, 1), (1, 0), (0, 1), (1, 2)])
+def test_a_record_with_other_reserved_cores_is_deleted_before_slurmd_makes_it_again(
+    worker: Worker, declared: int, recorded: int
+) -> None:
+    if declared:
+        worker.conf = CONF.replace("CPUs=4", f"CPUs=4 CoreSpecCount={declared}")
+    worker.node("IDLE+DYNAMIC_NORM", reserved_cores=recorded)
+    assert worker.start()[0] == "-D"
+    assert worker.changes() == ([] if declared == recorded else ["delete nodename=cpu-4"])
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
@@ -140,6 +151,17 @@ def test_slurmd_registers_with_the_layout_of_a_record_that_is_kept(
     kept = f"CoresPerSocket={cores} Sockets={sockets} ThreadsPerCore={threads}"  # in the order of the record
     registers = f'Feature=cpu,ib CPUs=4 {kept} RealMemory=1024 Weight=3 State=DRAIN Reason="{POD_START}"'
     assert worker.start(kept=True)[-3:-1] == ["--conf", registers]
+
+
+@pytest.mark.parametrize(("declared", "recorded"), [(1, 0), (0, 1)])
+def test_slurmd_registers_with_the_reserved_cores_of_a_record_that_is_kept(
+    worker: Worker, declared: int, recorded: int
+) -> None:
+    if declared:
+        worker.conf = CONF.replace("CPUs=4", f"CPUs=4 CoreSpecCount={declared}")
+    worker.node("IDLE+DRAIN", "disk is broken", reserved_cores=recorded)
+    registered = worker.start(kept=True)[-2].split()
+    assert ("CoreSpecCount=1" in registered) is bool(recorded)
 
 
 def test_slurmd_registers_with_other_cpus_than_a_record_that_is_kept(worker: Worker) -> None:

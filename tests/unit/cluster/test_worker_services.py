@@ -1,7 +1,9 @@
 """A worker's slurmd as a service: what its watch kills, and what its end means. The cluster tier has the real ones."""
 
+import os
 import re
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from slurmd_watch.port import Port
-from slurmd_watch.watch import Watch
+from slurmd_watch.watch import PID_FILE, Watch, follow
+from soperator_pulumi.render import layout
 from tests.unit.cluster.worker_container import Worker
 from tests.waiting import wait_until
 
@@ -187,3 +190,22 @@ def test_the_end_of_slurmd_ends_the_container_only_if_it_has_never_answered(
     assert ("s6-svscanctl -t .." in worker.calls.read_text()) != answered
     if not answered:
         assert (worker.root / "services/exit-code").read_text() == f"{code if code < 256 else 128 + signal}\n"
+
+
+def test_the_watch_runs_on_the_cpus_of_slurmd_and_stays_where_it_is_once_that_has_ended(tmp_path: Path) -> None:
+    pid_file, before = tmp_path / "slurmd.pid", os.sched_getaffinity(0)
+    try:
+        with subprocess.Popen(["sleep", "60"]) as daemon:
+            os.sched_setaffinity(daemon.pid, {max(before)})
+            pid_file.write_text(f"{daemon.pid}\n")
+            follow(pid_file)
+            daemon.kill()
+        assert os.sched_getaffinity(0) == {max(before)}
+        assert str(PID_FILE) == f"{layout.RUN_DIR}/slurmd.pid"
+
+        for gone in (f"{daemon.pid}\n", ""):
+            pid_file.write_text(gone)
+            follow(pid_file)
+        assert os.sched_getaffinity(0) == {max(before)}
+    finally:
+        os.sched_setaffinity(0, before)

@@ -169,13 +169,16 @@ class Worker:
         weight: int = 3,
         gres: str = "(null)",
         layout: tuple[int, int, int] | None = None,
+        reserved_cores: int = 0,
     ) -> None:
         sockets, cores, threads = layout or (cpus, 1, 1)
+        reserved = f"   CoreSpecCount={reserved_cores} CPUSpecList={cpus - reserved_cores}\n" if reserved_cores else ""
         self.write(
             node=f"NodeName=cpu-4 Arch=x86_64 CoresPerSocket={cores}\n"
             f"   CPUAlloc=0 CPUEfctv={cpus} CPUTot={cpus} CPULoad=0.1\n"
             f"   AvailableFeatures={features}\n   ActiveFeatures={features}\n   Gres={gres}\n"
             f"   RealMemory=1024 AllocMem=0 FreeMem=900 Sockets={sockets} Boards=1\n"
+            f"{reserved}"
             f"   State={state} ThreadsPerCore={threads} TmpDisk=0 Weight={weight} Owner=N/A\n   Partitions=main \n"
         )
         if reason:

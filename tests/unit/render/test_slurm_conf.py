@@ -156,6 +156,17 @@ def test_the_cpus_of_a_gpu_are_whole_cores_or_the_last_gpus_would_have_none(thre
     assert row["DefCpuPerGPU"] == share
 
 
+def test_reserved_cores_are_registered_and_no_job_is_promised_their_cpus() -> None:
+    layout = {"sockets": 2, "cores_per_socket": 46, "threads_per_core": 2}
+    node_set = {"name": "gpu", "cpus": 184, "memory_gib": 64, "gpus": {"count": 8}, "reserved_cores": 8, **layout}
+    spec = a_spec(node_sets=[node_set])
+    row = parse_conf(slurm_conf(spec)).rows("PartitionName")["main"]
+    (own,) = spec.node_sets
+    assert " ThreadsPerCore=2 CoreSpecCount=8 RealMemory=" in node_conf(spec, own)
+    assert row["DefCpuPerGPU"] == "20"
+    assert row["DefMemPerCPU"] == str(own.scheduled_memory_mib // 168)
+
+
 def test_a_setting_of_memory_in_a_partitions_options_replaces_all_shares_of_memory() -> None:
     node_set = {"name": "gpu", "cpus": 8, "memory_gib": 8, "gpus": {"count": 4}}
     options = {"DefMemPerGPU": 100}

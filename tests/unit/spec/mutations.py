@@ -154,6 +154,7 @@ MUTATIONS: list[Mutation] = [
     *_set("set 0", "node_sets[0]", "sockets", 0, "2", 1.5, 1025),
     *_set("set 0", "node_sets[0]", "cores_per_socket", 0, True),
     *_set("set 0", "node_sets[0]", "threads_per_core", 65, []),
+    *_set("set 0", "node_sets[0]", "reserved_cores", -1, "1", 1.5, True, 65_533),
     *_set("set 0", "node_sets[0]", "memory_gib", "2G", 0, -1, True, [], float("nan"), float("inf")),
     *_set("set 0", "node_sets[0]", "memory", 8),
     *_set("set 0", "node_sets[0]", "ready_timeout_seconds", 0, "10m"),

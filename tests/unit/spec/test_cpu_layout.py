@@ -73,3 +73,28 @@ def test_sockets_of_gpus_need_those_of_the_machine() -> None:
     without = {"name": "gpu", "cpus": 4, "memory_gib": 8, "gpus": {"count": 1, "sockets": [0]}}
 
     assert "Add sockets, cores_per_socket, threads_per_core to the node set" in problems_of(without)["gpus.sockets"]
+
+
+@pytest.mark.parametrize(("layout", "cores"), [({}, 192), (LAYOUT, 96)])
+def test_reserved_cores_leave_one_for_jobs(layout: Data, cores: int) -> None:
+    node_set = {"name": "cpu", "cpus": 192, "memory_gib": 8, **layout}
+
+    (text,) = (found := problems_of({**node_set, "reserved_cores": cores})).values()
+
+    assert found.keys() == {"reserved_cores"}
+    assert f"got {cores}, but a node has {cores} cores" in text
+    a_spec(node_sets=[{**node_set, "reserved_cores": cores - 1}])
+
+
+@pytest.mark.parametrize(("layout", "left"), [({}, 190), (LAYOUT, 188)])
+def test_jobs_get_the_cpus_without_those_of_reserved_cores(layout: Data, left: int) -> None:
+    (spec,) = a_spec(node_sets=[{"name": "cpu", "cpus": 192, "memory_gib": 8, "reserved_cores": 2, **layout}]).node_sets
+
+    assert spec.job_cpus == left
+
+
+def test_cores_are_reserved_only_if_jobs_are_bound_to_theirs() -> None:
+    with pytest.raises(SpecError, match=r"slurm\.constrain: none Slurm binds no job") as caught:
+        parse_cluster(a_cluster(slurm={"constrain": "none"}, node_sets=[a_node_set(reserved_cores=1)]))
+
+    assert [problem.path for problem in caught.value.problems] == ["node_sets[0].reserved_cores"]

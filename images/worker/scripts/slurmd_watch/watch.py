@@ -4,9 +4,11 @@ slurmctld would give the node of a hanging slurmd up, and end its jobs, SlurmdTi
 answer, which may be 40 s older than the moment in which it stopped. A slurmd that starts again keeps them.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from slurmd_watch.port import Port
@@ -23,6 +25,8 @@ START_SECONDS = 1.0
 ANSWER_SECONDS = 10
 HANGS = 3
 """Consecutive unanswered questions before slurmd is killed."""
+
+PID_FILE = Path("/run/slurm/slurmd.pid")
 
 LOST_SECONDS = 600
 """Time without an answer after which the container ends. By then Slurm has set the node to DOWN (SlurmdTimeout)."""
@@ -54,6 +58,7 @@ class Watch:
             self._last_answer = self._now()
             self._has_answered.touch()
             self._port.open()
+            follow(PID_FILE)
             return PAUSE_SECONDS
         self._port.close()
         if self._hangs == HANGS:
@@ -90,3 +95,9 @@ def run_silently(command: list[str], seconds: int) -> int | None:
         ).returncode
     except subprocess.TimeoutExpired:
         return None
+
+
+def follow(pid_file: Path) -> None:
+    """Run on the CPUs of slurmd, which are the reserved cores if there are any, unless slurmd has just ended."""
+    with suppress(OSError, ValueError):
+        os.sched_setaffinity(0, os.sched_getaffinity(int(pid_file.read_text())))
