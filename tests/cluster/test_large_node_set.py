@@ -211,8 +211,10 @@ def test_a_rolling_update_loses_no_job_of_a_steady_stream_and_takes_little_longe
     large.ssh("cat > stream.sh && (sh stream.sh > stream.log 2>&1 < /dev/null &)", stdin=STREAM)
     wait_until(lambda: large.ssh("cat stream/done", check=False).stdout != "", "the first job of the stream has ended")
 
-    taken, most_away = renewed_in(large, 18)
-    large.ssh("touch stream/stop")
+    try:
+        taken, most_away = renewed_in(large, 18)
+    finally:
+        large.ssh("touch stream/stop")
     wait_until(lambda: large.ssh("ls stream/ended", check=False).returncode == 0, "the stream has ended")
     wait_until(
         lambda: large.ssh("squeue -h").stdout == "",
@@ -233,15 +235,16 @@ def test_a_rolling_update_loses_no_job_of_a_steady_stream_and_takes_little_longe
 
 def test_all_are_back_after_the_controllers_pod_was_deleted(large: LargeSlurm) -> None:
     job = job_on(large, "cpu-0", "sleep 60")
-    pod = large.api.read_namespaced_pod("controller-0", large.namespace).metadata.uid
+    (before,) = pods(large, "controller").values()
 
     large.api.delete_namespaced_pod("controller-0", large.namespace)
 
     wait_until(
-        lambda: large.api.read_namespaced_pod("controller-0", large.namespace).metadata.uid != pod,
-        "a new pod",
+        lambda: before.metadata.uid not in {pod.metadata.uid for pod in pods(large, "controller").values()},
+        "the old pod is gone",
         timeout_seconds=120,
     )
+    wait_until(lambda: bool(pods(large, "controller")), "a new pod", timeout_seconds=120)
     large.kubernetes.run("wait", "pod/controller-0", "-n", large.namespace, "--for=condition=Ready", "--timeout=110s")
     wait_until(lambda: in_service(large) == names(), "all are in service", timeout_seconds=300)
     large.wait_for_job(job, "COMPLETED")
