@@ -28,13 +28,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a spec."""
+    """A fault at a place: of a spec, of a Kubernetes cluster, or of a resource that a policy judges."""
 
     path: str
-    """Path of the field, such as `node_sets[1].replicas`. Empty for the spec as a whole."""
+    """Path of the field, such as `node_sets[1].replicas`, or name of the object. Empty for the spec as a whole."""
 
-    text: str
-    """Value given, values allowed, and the next step, as full sentences."""
+    found: str
+    """Value or fact that was found, or the whole text in sentences: value given, values allowed, and the next step."""
+
+    needed: str = ""
+    """Values allowed, unless another part of the text has them."""
+
+    cure: str = ""
+    """Next step in sentences, unless `found` has it."""
+
+    def sentences(self) -> list[str]:
+        """Return the fact, the need, and the cure, without those that are empty."""
+        found = self.found if self.found.endswith(".") else f"{self.found}."
+        return [found, *([f"Needed: {self.needed}."] if self.needed else []), *([self.cure] if self.cure else [])]
+
+    @property
+    def text(self) -> str:
+        """Value given, values allowed, and the next step, as full sentences."""
+        return " ".join(self.sentences())
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text

@@ -1,9 +1,10 @@
 """Judgement of resources by policies, under the levels, settings and exceptions of a stack."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from soperator_pulumi.errors import Problem
 from soperator_pulumi.policy.definition import (
     AnyPolicy,
     Circumstances,
@@ -15,27 +16,28 @@ from soperator_pulumi.policy.definition import (
 )
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.stack_rules import KEY, StackRules
-from soperator_pulumi.policy.value_tree import Path, written
+from soperator_pulumi.policy.value_tree import written
 from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.parse import parse
 
 
-@dataclass(frozen=True, kw_only=True)
-class Violation:
-    """A finding that no exception excuses."""
+@dataclass(frozen=True)
+class Violation(Problem):
+    """A finding that no exception excuses. Its path is the resource with the path of the value."""
 
-    policy: str
+    policy: str = field(kw_only=True)
     """Name of the policy."""
-    level: PolicyLevel
+    level: PolicyLevel = field(kw_only=True)
     """Level of the policy in the stack's environment."""
-    resource: ResourceView | None
+    resource: ResourceView | None = field(kw_only=True)
     """The resource; None for the stack as a whole."""
-    message: str
-    """Place, value given, values allowed, next step."""
-    unknown: bool = False
+    unknown: bool = field(default=False, kw_only=True)
     """True if a preview does not know the value, so it is not a violation yet."""
-    path: Path = ()
-    """Keys and indices down to the value."""
+
+    @property
+    def message(self) -> str:
+        """Place, value given, values allowed, and next step, in lines."""
+        return f"{self.path}: " + "\n".join(self.sentences())
 
 
 def in_order(policies: Sequence[AnyPolicy]) -> list[AnyPolicy]:
@@ -114,12 +116,13 @@ class Judge:
             else:
                 self._undecided |= {policy.name} if finding.unknown else set()
                 yield Violation(
+                    _place(finding),
+                    finding.text,
+                    cure=_cure(policy, finding.resource),
                     policy=policy.name,
                     level=self.level(policy),
                     resource=finding.resource,
-                    message=_message(policy, finding),
                     unknown=finding.unknown,
-                    path=_path(finding),
                 )
 
     def _idle_exceptions(self) -> list[str]:
@@ -131,16 +134,18 @@ class Judge:
         ]
 
 
-def _message(policy: AnyPolicy, finding: Finding) -> str:
+def _place(finding: Finding) -> str:
+    """Return the resource with the path of the value: `ConfigMap web, data.token`."""
     resource = finding.resource
-    name = f"{resource.last_word} {resource.name}" if resource else "the stack"
-    place = ", ".join(filter(None, [name, written(_path(finding))]))
+    if resource is None:
+        return ", ".join(filter(None, ["the stack", written(finding.path)]))
+    return ", ".join(filter(None, [f"{resource.last_word} {resource.name}", written((*resource.place, *finding.path))]))
+
+
+def _cure(policy: AnyPolicy, resource: ResourceView | None) -> str:
+    """Return the cure of the policy, and the exception that would excuse the resource if the policy has exceptions."""
     if not policy.exceptable:
-        return f"{place}: {finding.text}.\n{policy.cure}"
+        return policy.cure
     only = f", resources: [{resource.last_word}/{resource.name}]" if resource else ""
     excuse = f"{KEY}: {{exceptions: {{{policy.name}: {{reason: ...{only}}}}}}}"
-    return f"{place}: {finding.text}.\n{policy.cure} Or give the reason in the stack's file: {excuse}"
-
-
-def _path(finding: Finding) -> Path:
-    return (*finding.resource.place, *finding.path) if finding.resource else finding.path
+    return f"{policy.cure} Or give the reason in the stack's file: {excuse}"

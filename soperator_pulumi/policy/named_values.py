@@ -155,19 +155,36 @@ def _is_explained(option: re.Match[str]) -> bool:
 def _stands_in(match: re.Match[str], *, is_program: bool) -> bool:
     """Return True if the value is a word, template, placeholder, or expression in place of a credential."""
     value = match["value"].rstrip("),]:")
-    is_name = bool(_IDENTIFIER.fullmatch(value)) and names_credential(value)
-    if not value or _REFERENCE.fullmatch(value) or _NO_VALUE.fullmatch(value) or (is_name and value.isupper()):
+    if not value or _REFERENCE.fullmatch(value) or _NO_VALUE.fullmatch(value):
         return True
-    if match["quote"]:
-        return False
-    end = match.end("value")
-    is_argument = match["value"][-1] in "),]:" or match.string[end : end + 1] in {",", "}"}
-    is_of_shell = match.string.endswith("=", 0, match.start("value")) and not is_argument
-    is_set_by_program = is_program and (not is_of_shell or bool(_ATTRIBUTE.match(match["name"])))
+    if _is_name(value) and value.isupper():
+        return True
+    return not match["quote"] and (_is_expression(match, value, is_program=is_program) or _is_sentence(match))
+
+
+def _is_expression(match: re.Match[str], value: str, *, is_program: bool) -> bool:
+    """Return True if a value without quotes is code: `os.environ[...]`, `config.password`, or a program's variable."""
+    is_set_by_program = is_program and (not _is_of_shell(match) or bool(_ATTRIBUTE.match(match["name"])))
     is_variable = is_set_by_program and bool(_IDENTIFIER.fullmatch(value))
-    is_on_line = "\n" not in match.string[match.start() : match.start("value")]
-    is_sentence = is_on_line and not is_of_shell and bool(_SENTENCE.match(match.string, match.start("value")))
-    return bool(_CODE.fullmatch(value)) or is_variable or is_sentence or (is_name and "." in value)
+    return bool(_CODE.fullmatch(value)) or is_variable or (_is_name(value) and "." in value)
+
+
+def _is_sentence(match: re.Match[str]) -> bool:
+    """Return True if an explanation follows the name on its line: `token: see below`."""
+    start = match.start("value")
+    is_on_line = "\n" not in match.string[match.start() : start]
+    return is_on_line and not _is_of_shell(match) and bool(_SENTENCE.match(match.string, start))
+
+
+def _is_of_shell(match: re.Match[str]) -> bool:
+    """Return True if a shell sets the value, `token=abc`; an argument of a call, `f(token=abc)`, is none."""
+    is_argument = match["value"][-1] in "),]:" or match.string[(end := match.end("value")) : end + 1] in {",", "}"}
+    return match.string.endswith("=", 0, match.start("value")) and not is_argument
+
+
+def _is_name(value: str) -> bool:
+    """Return True if the value is itself a name of a credential: `DB_PASSWORD`, `settings.token`."""
+    return bool(_IDENTIFIER.fullmatch(value)) and names_credential(value)
 
 
 def kinds_in_words(words: Sequence[object]) -> list[str | None]:

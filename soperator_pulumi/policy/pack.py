@@ -32,7 +32,7 @@ from soperator_pulumi.policy.judge import Judge, Violation, in_order
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import KEY, stack_rules
-from soperator_pulumi.policy.value_tree import UNKNOWN, Path, written
+from soperator_pulumi.policy.value_tree import UNKNOWN, Path
 from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.descriptions import field_descriptions
 
@@ -154,13 +154,9 @@ def _report(violations: Sequence[Violation], report: ReportViolation) -> None:
     for violation in violations:
         if not violation.unknown:
             report(violation.message, violation.resource.urn if violation.resource else None)
-    unknown = [
-        f"{violation.resource.name if violation.resource else ''} {written(violation.path)}"
-        for violation in violations
-        if violation.unknown
-    ]
+    unknown = [violation.path for violation in violations if violation.unknown]
     if unknown:
-        raise proxy.UnknownValueError(proxy.UNKNOWN_STRING_VALUE, [", ".join(unknown).strip()])
+        raise proxy.UnknownValueError(proxy.UNKNOWN_STRING_VALUE, [", ".join(unknown)])
 
 
 def _schema(policy: AnyPolicy) -> PolicyConfigSchema | None:

@@ -107,7 +107,7 @@ class World:
 def refusals(found: list[Diagnosis]) -> dict[str, str]:
     """Return what was refused, by the check."""
     return {
-        diagnosis.check: f"{diagnosis.place}: {diagnosis.found}"
+        diagnosis.check: f"{diagnosis.path}: {diagnosis.found}"
         for diagnosis in found
         if diagnosis.severity is Severity.REFUSED
     }

@@ -46,7 +46,7 @@ def missing_rights(kube: Kube, namespace: str) -> Iterator[Problem]:
 
 
 def _refusals(found: Iterable[Diagnosis]) -> Iterator[Problem]:
-    return (diagnosis.problem() for diagnosis in found if diagnosis.severity is Severity.REFUSED)
+    return (diagnosis for diagnosis in found if diagnosis.severity is Severity.REFUSED)
 
 
 __all__ = [

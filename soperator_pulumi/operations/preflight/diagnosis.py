@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from soperator_pulumi.errors import KubernetesError, Problem
@@ -22,44 +22,34 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Diagnosis:
-    """Result of one check at one place."""
+class Diagnosis(Problem):
+    """Result of one check at one place, also without a fault."""
 
-    check: str
+    check: str = field(kw_only=True)
     """Name of the check, as in docs/preflight.md."""
-    severity: Severity
-    place: str
-    """Field of the spec, or Kubernetes object, that the finding is about."""
-    found: str
-    needed: str = ""
-    cure: str = ""
-
-    def problem(self) -> Problem:
-        """Return the finding as a problem of the spec at its place."""
-        needed = f"It needs {self.needed}." if self.needed else ""
-        return Problem(self.place, " ".join(filter(None, [f"{self.found}.", needed, self.cure])))
+    severity: Severity = field(kw_only=True)
 
 
 def refused(check: str, place: str, found: str, needed: str, cure: str) -> Diagnosis:
     """Return a finding that stops a deployment."""
-    return Diagnosis(check, Severity.REFUSED, place, found, needed, cure)
+    return Diagnosis(place, found, needed, cure, check=check, severity=Severity.REFUSED)
 
 
 def warned(check: str, place: str, found: str, needed: str, cure: str) -> Diagnosis:
     """Return a finding that a person must judge."""
-    return Diagnosis(check, Severity.WARNED, place, found, needed, cure)
+    return Diagnosis(place, found, needed, cure, check=check, severity=Severity.WARNED)
 
 
 def passed(check: str, place: str, found: str) -> Diagnosis:
     """Return a finding without a fault."""
-    return Diagnosis(check, Severity.PASSED, place, found)
+    return Diagnosis(place, found, check=check, severity=Severity.PASSED)
 
 
 def of_problem(check: str, problem: Problem) -> Diagnosis:
     """Return a problem of the spec as a finding: its first sentence is the fact, the rest the remedy."""
     sentences = _FIRST_SENTENCE.fullmatch(problem.text)
     found, cure = sentences.groups(default="") if sentences else (problem.text, "")
-    return Diagnosis(check, Severity.REFUSED, problem.path, found, cure=cure)
+    return Diagnosis(problem.path, found, cure=cure, check=check, severity=Severity.REFUSED)
 
 
 def answered(check: str, place: str, look: Callable[[], Iterable[Diagnosis]]) -> Iterator[Diagnosis]:

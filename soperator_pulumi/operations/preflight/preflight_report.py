@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 
@@ -22,7 +21,7 @@ def text_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
 def json_report(found: Mapping[str, Sequence[Diagnosis]]) -> str:
     """Return the report as JSON, in the form of docs/preflight.md."""
     clusters = [
-        {"cluster": key, **_counts(findings), "findings": [asdict(finding) for finding in findings]}
+        {"cluster": key, **_counts(findings), "findings": [_as_json(finding) for finding in findings]}
         for key, findings in found.items()
     ]
     return json.dumps({"refused": is_refused(found), "clusters": clusters}, indent=2) + "\n"
@@ -46,9 +45,21 @@ def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:
 
 
 def _lines(found: Diagnosis) -> str:
-    first = f"  {found.severity:<8}{found.check}: {found.place}: {found.found}."
-    more = [f"Needed: {found.needed}." if found.needed else "", found.cure]
-    return "\n".join([first, *(f"          {line}" for line in more if line)])
+    first, *more = found.sentences()
+    return "\n".join(
+        [f"  {found.severity:<8}{found.check}: {found.path}: {first}", *(f"          {line}" for line in more)]
+    )
+
+
+def _as_json(found: Diagnosis) -> dict[str, str]:
+    return {
+        "check": found.check,
+        "severity": found.severity,
+        "place": found.path,
+        "found": found.found,
+        "needed": found.needed,
+        "cure": found.cure,
+    }
 
 
 def _counts(found: Sequence[Diagnosis]) -> dict[str, int]:

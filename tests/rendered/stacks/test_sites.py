@@ -174,7 +174,7 @@ def found(name: str, folder: Path, site: Site | None = None) -> list[Diagnosis]:
 
 
 def refusals(findings: Sequence[Diagnosis]) -> list[str]:
-    return [f"{item.place}: {item.found}" for item in findings if item.severity is Severity.REFUSED]
+    return [f"{item.path}: {item.found}" for item in findings if item.severity is Severity.REFUSED]
 
 
 def test_every_site_has_a_stack() -> None:
@@ -197,7 +197,7 @@ def test_a_sites_stack_is_refused_for_nothing_in_its_kubernetes(site: str, tmp_p
 
 
 def test_a_preflight_says_for_every_node_set_what_its_machines_have_room_for(tmp_path: Path) -> None:
-    sizes = {item.place: item.found for item in found("eks-h100", tmp_path) if item.place.startswith("node_sets")}
+    sizes = {item.path: item.found for item in found("eks-h100", tmp_path) if item.path.startswith("node_sets")}
     assert sizes == {
         "node_sets[0]": "128 of 140 machines fit, with room for 190 CPUs and 1989 GiB",
         "node_sets[1]": "12 of 140 machines fit, with room for 30 CPUs and 58 GiB",

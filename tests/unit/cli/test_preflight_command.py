@@ -247,7 +247,7 @@ def test_the_csi_driver_of_a_volume_that_the_program_makes_has_to_be_there(tmp_p
     assert planned.platform.csi_drivers == ("nfs.csi.k8s.io",)
 
     world = SmallWorld()
-    places = [missing_driver.place for missing_driver in missing_drivers(world, planned.platform.csi_drivers)]
+    places = [missing_driver.path for missing_driver in missing_drivers(world, planned.platform.csi_drivers)]
     assert places == ["CSIDriver nfs.csi.k8s.io"]
     world.objects["/apis/storage.k8s.io/v1/csidrivers/nfs.csi.k8s.io"] = {"metadata": {"name": "nfs.csi.k8s.io"}}
     assert [*missing_drivers(world, planned.platform.csi_drivers)] == []

@@ -57,7 +57,7 @@ def test_a_missing_right_ends_an_up_at_its_first_step_and_no_preview(
 def test_a_release_that_is_too_old_fails_the_check(world: SmallWorld) -> None:
     world.objects["/version"] = {"metadata": {}, "gitVersion": "v1.27.3", "minor": "27"}
     (failure,) = PrerequisitesProvider().check({}, dict(PREREQUISITES)).failures
-    assert "Kubernetes: the API server is v1.27.3. It needs Kubernetes 1.29 or newer" in failure.reason
+    assert "Kubernetes: the API server is v1.27.3. Needed: Kubernetes 1.29 or newer" in failure.reason
 
 
 def test_a_kubeconfig_that_is_not_known_yet_is_not_checked_in_a_preview(world: SmallWorld) -> None:

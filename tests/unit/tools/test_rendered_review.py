@@ -48,11 +48,11 @@ def test_a_base_that_does_not_render_is_named() -> None:
 
 
 def test_findings_of_policies_are_on_the_page_and_refuse() -> None:
-    violation = Violation(policy="labels", level=PolicyLevel.MANDATORY, resource=None, message="no owner ````")
-    advice = Violation(policy="sizes", level=PolicyLevel.ADVISORY, resource=None, message="many")
+    violation = Violation("a", "no owner ````", policy="labels", level=PolicyLevel.MANDATORY, resource=None)
+    advice = Violation("b", "many", policy="sizes", level=PolicyLevel.ADVISORY, resource=None)
     shown = rendered_review.page("prod", BASE, BASE, [advice, violation])
-    assert shown.startswith("## Manifests of `prod`: refused\n\n````text\n[advisory] sizes: many\n````")
-    assert shown.endswith("`````text\n[mandatory] labels: no owner ````\n`````")
+    assert shown.startswith("## Manifests of `prod`: refused\n\n````text\n[advisory] sizes: b: many.\n````")
+    assert shown.endswith("`````text\n[mandatory] labels: a: no owner ````.\n`````")
 
 
 def a_repository(folder: Path, recipe: str) -> Path:

@@ -77,7 +77,7 @@ def test_a_missing_right_on_leases_is_named_with_the_rule_that_gives_it() -> Non
     (problem,) = missing_rights(api, "hpc")
     assert problem.path == "kubeconfig"
     assert problem.text == (
-        'its user may not create, patch leases in the namespace "hpc". It needs these verbs, to let one planner drain '
+        'its user may not create, patch leases in the namespace "hpc". Needed: these verbs, to let one planner drain '
         'at a time. Add to a Role of the user: {apiGroups: ["coordination.k8s.io"], resources: [leases], verbs: '
         "[create, patch]}."
     )
@@ -92,7 +92,7 @@ def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> 
 
 def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
     found = [*platform_right_findings(Reviewing("create customresourcedefinitions", "update secrets"), [GPU_OPERATOR])]
-    assert [(diagnosis.severity, diagnosis.place, diagnosis.found) for diagnosis in found] == [
+    assert [(diagnosis.severity, diagnosis.path, diagnosis.found) for diagnosis in found] == [
         (Severity.REFUSED, "platform", "the user may not create customresourcedefinitions of the whole Kubernetes"),
         (Severity.REFUSED, "platform", 'the user may not update secrets in the namespace "gpu-operator"'),
     ]
@@ -177,7 +177,7 @@ def test_a_right_on_an_object_of_the_platform_itself_is_refused_if_missing(
     denied: str, body: dict[str, Any], text: str
 ) -> None:
     (found,) = platform_right_findings(Reviewing(denied), [], [body])
-    assert (found.severity, found.place, found.found) == (Severity.REFUSED, "platform", f"the user may not {text}")
+    assert (found.severity, found.path, found.found) == (Severity.REFUSED, "platform", f"the user may not {text}")
 
 
 def test_a_platform_that_makes_nothing_needs_no_rights() -> None:

@@ -253,7 +253,7 @@ def test_a_clock_that_munge_would_not_take_is_refused(renewed: str, severity: Se
 
 def test_a_clock_is_named_with_its_difference() -> None:
     (found,) = clocks("2026-11-23T02:06:00.000000Z")
-    assert (found.place, found.found) == ("machine n1", "its clock is 360 s ahead of the API server's")
+    assert (found.path, found.found) == ("machine n1", "its clock is 360 s ahead of the API server's")
 
 
 # The release

@@ -42,7 +42,7 @@ def test_a_finding_names_a_machine_and_what_it_has() -> None:
     machines = [machine("192"), machine("96", "n3"), machine("128", "n2")]
     (found,) = layout_findings([workers(sockets=2, cores_per_socket=48, threads_per_core=2)], machines)
 
-    assert found.place == "node_sets[0].sockets"
+    assert found.path == "node_sets[0].sockets"
     assert found.found.startswith("2 of 3 machines cannot have 2 sockets of 48 cores of 2 threads: n2 has 128 CPUs, ")
 
 

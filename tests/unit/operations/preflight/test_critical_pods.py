@@ -40,7 +40,7 @@ def found(*quotas: dict[str, Any], machine: dict[str, Any] = GKE) -> list[str]:
         world.objects[f"{QUOTAS}/{number}"] = quota
     findings = [*critical_pod_findings(world, ["gpu-operator"], [machine])]
     assert all(finding.severity is Severity.WARNED for finding in findings)
-    return [finding.place for finding in findings]
+    return [finding.path for finding in findings]
 
 
 def planned(folder: Path, platform: dict[str, Any]) -> PlannedPlatform:

@@ -239,4 +239,4 @@ def test_an_affinity_compares_numbers(operator: str, value: str, *, chosen: bool
 def test_a_kubelet_without_native_sidecars_is_refused() -> None:
     old = a_machine()
     old["status"]["nodeInfo"]["kubeletVersion"] = "v1.27.9-gke.100"
-    assert [kubelet_finding.place for kubelet_finding in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]
+    assert [kubelet_finding.path for kubelet_finding in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]

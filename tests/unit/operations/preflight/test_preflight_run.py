@@ -47,7 +47,7 @@ def test_daemon_sets_that_cannot_be_read_are_a_warning_and_the_machines_are_judg
     planned = PlannedCluster("hpc", prerequisites, [worker])
     found = Preflight(cast("Kube", OnlyMachines()), planned, lambda _: None, probes=()).findings()
     of_machines = [item for item in found if item.check == "machines"]
-    assert [(machine.place, machine.severity) for machine in of_machines] == [
+    assert [(machine.path, machine.severity) for machine in of_machines] == [
         ("DaemonSets", Severity.WARNED),
         ("node_sets[0]", Severity.PASSED),
     ]
@@ -79,7 +79,7 @@ def test_machines_that_cannot_be_read_hide_no_namespace_that_is_missing() -> Non
 
     found = Preflight(cast("Kube", NoMachines()), planned, lambda _: None, probes=()).findings()
 
-    severities = [(item.place, item.severity) for item in found if item.check == "prerequisites"]
+    severities = [(item.path, item.severity) for item in found if item.check == "prerequisites"]
     assert ("GPU Operator", Severity.WARNED) in severities
     assert Severity.REFUSED in [severity for _, severity in severities]
 
