@@ -30,7 +30,7 @@ def changes_since(base: str | None, root: Path) -> TreeChanges:
         root: Folder of the source tree.
 
     Raises:
-        UserError: The folder is no checkout of git, or it has no such revision.
+        UserError: The folder is not a Git checkout, or it has no such revision.
 
     """
     name, commit = _resolve(base, root)
@@ -44,7 +44,7 @@ def changes_since(base: str | None, root: Path) -> TreeChanges:
 def _resolve(base: str | None, root: Path) -> tuple[str, str]:
     if _git(root, "rev-parse", "--is-inside-work-tree") is None:
         raise UserError(
-            f"{root} is no checkout of git: changes are not known. Clone the repository, or run `make check`."
+            f"{root} is not a Git checkout, so the changes are unknown. Clone the repository, or run `make check`."
         )
     if base:
         commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")

@@ -34,7 +34,7 @@ class PythonFacts:
     imports: dict[str, str] = field(default_factory=dict)
     """Full names of imported things, by their names in the file."""
     for_types: dict[str, str] = field(default_factory=dict)
-    """The same for imports that only type checkers execute."""
+    """Full names of things that only type checkers import, by their names in the file."""
     constants: dict[str, list[Tokens]] = field(default_factory=dict)
     """All values in the file of names that may be paths."""
     parts: dict[str, Part] = field(default_factory=dict)

@@ -21,7 +21,7 @@ def run(part: SoakPart) -> bool:
     """Run a part with progress, and return True if all of its tests passed. A pass is recorded.
 
     Raises:
-        UserError: The tree is no checkout of git.
+        UserError: The tree is not a Git checkout.
     """
     before = passes.revision()
     began = time.monotonic()

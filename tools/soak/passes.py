@@ -77,7 +77,7 @@ def revision() -> Revision:
     """Return the state of this tree.
 
     Raises:
-        UserError: The tree is no checkout of git, so a pass would have no commit.
+        UserError: The tree is not a Git checkout, so a pass would have no commit.
 
     """
     return Revision(_git("rev-parse", "HEAD").strip(), bool(_git("status", "--porcelain")))

@@ -15,10 +15,10 @@ class Nothing:
     """Activation of files that programs read every time: none is needed."""
 
     def check(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Refuse nothing."""
+        """Allow every change."""
 
     def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
-        """Refuse nothing."""
+        """Allow every change."""
 
     def activate(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Do nothing."""

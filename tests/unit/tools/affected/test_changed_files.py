@@ -86,7 +86,7 @@ def test_a_base_that_is_no_commit_is_refused_with_the_next_step(checkout: Path, 
 
 def test_a_folder_without_git_is_refused_with_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(UserError, match=r"no checkout of git.*make check"):
+    with pytest.raises(UserError, match=r"not a Git checkout.*make check"):
         changes_since(None, tmp_path)
 
 
