@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from soperator_pulumi.convert.set_values import set_keys, value_at, with_value
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, overlaid, read, relabelled
 
 _FLUX = "helm.toolkit.fluxcd.io"
@@ -20,8 +21,6 @@ _VALUES_ELSEWHERE = (
     "valuesFrom",
     "additionalValuesFiles",
     "valuesTemplate",
-    "set",
-    "setString",
     "setTemplate",
     "secrets",
 )
@@ -68,10 +67,20 @@ class _Layers:
     def lay(self, tree: Tree | None) -> None:
         """Lay values over the earlier ones."""
         if isinstance(tree, Mapping):
-            before = list(leaves_of(self.tree))
-            self.tree = overlaid(self.tree, tree)
-            left = {*leaves_of(self.tree)}
-            self.overruled += [leaf for leaf in before if leaf not in left]
+            self._replace(overlaid(self.tree, tree))
+
+    def lay_set(self, entry: Section, value: object, where: str) -> None:
+        """Lay one value over the earlier ones, at the name of an entry with `name`, as `helm --set` does."""
+        keys = set_keys(entry.at("name").text(), where)
+        leaves = entry.leaves()
+        self._replace(with_value(self.tree, keys, value, where, leaves[0].line))
+        self.texts += leaves
+
+    def _replace(self, tree: Tree | None) -> None:
+        before = list(leaves_of(self.tree))
+        self.tree = tree
+        left = {*leaves_of(tree)}
+        self.overruled += [leaf for leaf in before if leaf not in left]
 
     def lay_mapping(self, place: Section, path: str) -> None:
         """Lay values that are a mapping of the object."""
@@ -176,11 +185,13 @@ def _of_flux(root: Section, path: str, name: str, objects: Objects) -> WrappedVa
 def _of_argo(root: Section, source: Section, path: str, name: str) -> WrappedValues:
     helm = source.at("helm")
     layers = _Layers()
-    layers.elsewhere += [*helm.at("valueFiles").leaves(), *helm.at("parameters").leaves()]
-    layers.elsewhere += helm.at("fileParameters").leaves()
+    layers.elsewhere += [*helm.at("valueFiles").leaves(), *helm.at("fileParameters").leaves()]
     here = f"{path}, {helm.path.rpartition(': ')[2]}"
     layers.lay_text(helm.at("values"), f"{here}.values: ", name)
     layers.lay_mapping(helm.at("valuesObject"), f"{here}.valuesObject: ")
+    for index, entry in enumerate(helm.at("parameters").items()):
+        value = value_at(entry.at("value"), lists=True, as_text=entry.at("forceString").is_on())
+        layers.lay_set(entry, value, f"{here}.parameters[{index}]")
     chart = source.at("chart").text() or source.at("path").text()
     return _whole(layers, root, f"{here}: ", chart, source.at("targetRevision").text())
 
@@ -205,9 +216,27 @@ def _of_list(entry: Section, name: str) -> WrappedValues:
     layers.lay_text(values, f"{values.path}: ", name)
     for place in (values, *values.items(), entry.at("valuesInline")):
         layers.lay_mapping(place, f"{place.path}: ")
+    _lay_sets(layers, entry)
     chart = entry.at("chart", "name").text() or entry.at("chart").text() or entry.at("name").text()
     version = entry.at("version").text() or entry.at("chart", "version").text()
     return _whole(layers, entry, f"{entry.path}: ", chart, version)
+
+
+def _lay_sets(layers: _Layers, entry: Section) -> None:
+    """Lay the values of a release of helmfile that are given by name: `set`, and then `setString`, as helm does.
+
+    An entry with a file or a template has no value here.
+    """
+    for key in ("set", "setString"):
+        as_text = key == "setString"
+        for item in entry.at(key).items():
+            if item.at("values").items():
+                parts = [value_at(part, lists=False, as_text=as_text) for part in item.at("values").items()]
+                layers.lay_set(item, parts, item.path)
+            elif item.at("value").tree is not None:
+                layers.lay_set(item, value_at(item.at("value"), lists=False, as_text=as_text), item.path)
+            else:
+                layers.elsewhere += item.leaves()
 
 
 def _whole(layers: _Layers, root: Section, path: str, chart: str, version: str) -> WrappedValues:

@@ -154,7 +154,7 @@ def test_the_values_of_the_cluster_are_found_in_what_installs_its_chart(tmp_path
     [
         (
             "helmfile",
-            {**SLURM, "values": [VALUES], "setString": [{"name": "a", "value": "9"}], "valuesTemplate": [{"b": 1}]},
+            {**SLURM, "values": [VALUES], "setTemplate": [{"name": "a", "value": "9"}], "valuesTemplate": [{"b": 1}]},
         ),
         ("kustomize", {"name": "slurm", "valuesInline": VALUES, "additionalValuesFiles": ["more.yaml"]}),
     ],
@@ -164,7 +164,7 @@ def test_values_that_a_release_lays_over_others_are_lost_and_not_needless(
 ) -> None:
     key = {"helmfile": "releases", "kustomize": "helmCharts"}[form]
     found = fates(converted(tmp_path, yaml.safe_dump({key: [release]})))
-    keys = re.compile(r"\.(setString|valuesTemplate|additionalValuesFiles)\b")
+    keys = re.compile(r"\.(setTemplate|valuesTemplate|additionalValuesFiles)\b")
     laid_over = {path: fate for path, fate in found.items() if keys.search(path)}
     assert laid_over
     assert {*laid_over.values()} == {Fate.NOT_POSSIBLE}
