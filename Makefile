@@ -52,7 +52,7 @@ machine-start: .venv/.installed  ## start a machine that was killed: make machin
 	@$(PYTHON) -m tools.kube machine-start $(if $(N),--number '$(N)')
 
 lab: $(if $(BARE),.venv/.installed,build)  ## start Slurm on a kernel with cgroup v2 and AppArmor, and open a shell there; its end ends all: make lab, or make lab CMD='make ssh CMD=sinfo'
-	@$(NL); $(PYTHON) -m tools.lab $(if $(MEMORY_MIB),--memory-mib '$(MEMORY_MIB)') $(if $(BARE),--without-slurm) $(COMMAND)
+	@$(NL); $(PYTHON) -m tools.lab $(if $(MEMORY_MIB),--memory-mib '$(MEMORY_MIB)') $(if $(MACHINES),--machines '$(MACHINES)') $(if $(BARE),--without-slurm) $(COMMAND)
 
 env: .venv/.installed  ## print shell settings: eval "$$(make -s env)"
 	@$(PYTHON) -m tools.env

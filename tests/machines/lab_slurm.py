@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 from tools.lab.script_machine import run_script
-from tools.lab.slurm_machine import MEMORY_MIB, PROCESSORS, preparation
+from tools.lab.slurm_machine import MEMORY_MIB, PROCESSORS, several
 
 _FUNCTIONS = """
 eval "$(make -s env)"
@@ -35,20 +35,23 @@ def as_user(command: str) -> str:
     return f"make -s ssh CMD={shlex.quote(command)} || true"
 
 
-def printed(commands: Mapping[str, str], *, before: str = "") -> dict[str, str]:
+def printed(commands: Mapping[str, str], *, before: str = "", machines: int = 1) -> dict[str, str]:
     """Return what the commands print after `make up`, by their names.
 
     Args:
         commands: Parts of a shell script, which all run on one machine, in this order. One that fails ends only itself.
-        before: Part of the script before `make up`.
+        before: Part of the script before `make up`. With several machines, Kubernetes runs already.
+        machines: Number of machines. The commands run on the first.
     """
+    preparation, further = several(machines)
     parts = [f"echo '== {name}'\n(\n{command}\n) || true" for name, command in commands.items()]
     text = run_script(
-        "\n".join((preparation(), before, "make up", _FUNCTIONS, *parts)),
+        "\n".join((preparation, before, "make up", _FUNCTIONS, *parts)),
         memory_mib=MEMORY_MIB,
         processors=PROCESSORS,
         writable=True,
         timeout_seconds=3000,
+        further=further,
     )
     found = re.split(r"^== (\w+)$", text, flags=re.MULTILINE)
     return dict(zip(found[1::2], found[2::2], strict=True))

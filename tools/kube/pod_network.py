@@ -74,7 +74,7 @@ def up(settings: Settings, *, routed_before: bool) -> None:
     if settings.address not in addresses or "UP" not in shown[0]["flags"]:
         ip.run("address", "replace", f"{settings.address}/{settings.node_pods.prefixlen}", "dev", settings.bridge)
         ip.run("link", "set", settings.bridge, "up")
-    script = table(settings, not_routed=() if routed_before else hardware())
+    script = table(settings, not_routed=() if routed_before else hardware(settings))
     changed = host_files.write(settings.config / "network.nft", script)
     if changed or ("ip", settings.table) not in nftables.tables():
         nftables.apply([script], "making our nft table")
@@ -91,7 +91,7 @@ def connect(settings: Settings, pid: int) -> None:
         size = ("mtu", str(mtu()))
         there = ("peer", "name", settings.uplink, *size, "netns", str(pid))
         tool("ip").run("link", "add", settings.link, *size, "type", "veth", *there)
-    _route_to(settings)
+    route_to(settings)
 
 
 def unplug(settings: Settings) -> None:
@@ -104,7 +104,7 @@ def unplug(settings: Settings) -> None:
     ip = tool("ip")
     ip.run("link", "add", settings.link, "type", "veth", "peer", "name", settings.loose_end)
     ip.run("link", "set", settings.link, "arp", "off")
-    _route_to(settings)
+    route_to(settings)
 
 
 def disconnect(settings: Settings) -> bool:
@@ -115,7 +115,8 @@ def disconnect(settings: Settings) -> bool:
     return True
 
 
-def _route_to(settings: Settings) -> None:
+def route_to(settings: Settings) -> None:
+    """Route packets from the first machine to a further one, and to its pods, by their link."""
     ip = tool("ip")
     ip.run("link", "set", settings.link, "up")
     where = ("via", settings.address, "dev", settings.link, "onlink", "src", settings.first_address)
@@ -173,6 +174,13 @@ def mtu() -> int:
     return DEFAULT_MTU
 
 
-def hardware(interfaces: Path = _INTERFACES) -> list[str]:
-    """Return the machine's own interfaces, without bridges, tunnels and the like."""
-    return sorted(path.name for path in interfaces.iterdir() if (path / "device").exists())
+def hardware(settings: Settings, interfaces: Path = _INTERFACES) -> list[str]:
+    """Return the machine's own interfaces, without bridges, tunnels and the like, and without the cluster's own.
+
+    In the lab, links to further machines are hardware.
+    """
+    return sorted(
+        path.name
+        for path in interfaces.iterdir()
+        if (path / "device").exists() and not path.name.startswith(settings.bridge)
+    )

@@ -6,8 +6,10 @@ import sys
 
 from tools import console
 from tools.console import UserError, say
+from tools.kube.further_machines import MOST
+from tools.lab.further_machines import Further
 from tools.lab.script_machine import run_on_terminal
-from tools.lab.slurm_machine import MEMORY_MIB, PROCESSORS, preparation
+from tools.lab.slurm_machine import MEMORY_MIB, PROCESSORS, preparation, several
 
 _SHELL = """
 export PS1='lab:\\w# '
@@ -23,16 +25,23 @@ def main() -> int:
     parser.add_argument(
         "--memory-mib", type=_memory, default=MEMORY_MIB, help=f"the machine's memory (default: {MEMORY_MIB})"
     )
+    parser.add_argument(
+        "--machines", type=int, choices=range(1, MOST + 1), default=1, help="number of machines (default: 1)"
+    )
     parser.add_argument("command", nargs="?", default="", help="command to run there; without one, a shell")
     arguments = parser.parse_args()
     if not arguments.command and not sys.stdin.isatty():
         raise UserError("a shell needs a terminal. Give a command: make lab CMD='make ssh CMD=sinfo'")
-    script = preparation()
-    if not arguments.without_slurm:  # Ctrl-C and a failure lead to the shell, which is to find out why
+    if arguments.without_slurm and arguments.machines > 1:
+        raise UserError("several machines need their Kubernetes: leave out BARE, or leave out MACHINES")
+    if arguments.without_slurm:
+        script, further = preparation(), Further()
+    else:  # Ctrl-C and a failure lead to the shell, which is to find out why
+        script, further = several(arguments.machines)
         script += "make up" if arguments.command else "trap : INT; make up || true"
     say("==> Starting a machine of the lab")
     script += f"\n{shlex.join(['sh', '-c', arguments.command or _SHELL])}\n"
-    return run_on_terminal(script, memory_mib=arguments.memory_mib, processors=PROCESSORS)
+    return run_on_terminal(script, memory_mib=arguments.memory_mib, processors=PROCESSORS, further=further)
 
 
 def _memory(text: str) -> int:

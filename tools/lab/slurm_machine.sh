@@ -1,11 +1,13 @@
 # shellcheck shell=sh
-# Makes a machine of the lab one on which `make up` runs: slurm_machine.sh TREE PACKAGE
+# Makes a machine of the lab one on which `make up` runs: slurm_machine.sh TREE PACKAGE NAME
 #
-# TREE is the source tree, and PACKAGE the folder of Debian's package apparmor, unpacked. All that this changes is in the
-# machine's memory.
+# TREE is the source tree, PACKAGE the folder of Debian's package apparmor, unpacked, and NAME the machine's name. All
+# that this changes is in the machine's memory.
 set -e
 tree=$1 package=$2
-hostname lab
+hostname "$3"
+cp "$tree/tools/lab/switch.sh" /usr/local/bin/lab-machine
+chmod 755 /usr/local/bin/lab-machine
 
 # The kubelet wants a clock rate, which the processors of user-mode Linux do not tell.
 sed 's/^bogomips.*/&\ncpu MHz\t\t: 2000.000/' /proc/cpuinfo > /run/cpuinfo

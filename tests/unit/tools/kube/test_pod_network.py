@@ -41,4 +41,10 @@ def test_every_table_of_ours_and_of_kube_proxy_is_removed() -> None:
 def test_only_hardware_counts_as_the_machines_own_interface(tmp_path: Path) -> None:
     for name in ("eth0/device", "docker0", "veth1", "lo"):
         (tmp_path / name).mkdir(parents=True)
-    assert pod_network.hardware(tmp_path) == ["eth0"]
+    assert pod_network.hardware(SETTINGS, tmp_path) == ["eth0"]
+
+
+def test_links_between_machines_of_the_lab_are_routed_though_they_are_hardware(tmp_path: Path) -> None:
+    for further in (SETTINGS.further(2), SETTINGS.further(3)):
+        (tmp_path / further.link / "device").mkdir(parents=True)
+    assert pod_network.hardware(SETTINGS, tmp_path) == []

@@ -7,6 +7,7 @@ import pytest
 
 from tools.console import UserError
 from tools.lab import __main__ as lab
+from tools.lab.further_machines import Further
 from tools.lab.slurm_machine import MEMORY_MIB
 
 
@@ -15,13 +16,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Scripts of the machines that would start, with their memory in MiB."""
     scripts: list[tuple[str, int]] = []
 
-    def run(script: str, *, memory_mib: int, processors: int) -> int:
+    def run(script: str, *, memory_mib: int, processors: int, further: Further) -> int:
         assert processors > 1
-        scripts.append((script, memory_mib))
+        scripts.append((f"{script}\nmachines: {further.last}", memory_mib))
         return 3
 
     monkeypatch.setattr(lab, "run_on_terminal", run)
     monkeypatch.setattr(lab, "preparation", lambda: "prepare\n")
+    monkeypatch.setattr(lab, "several", lambda machines: ("prepare\n", Further(machines)))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     return scripts
 
@@ -49,6 +51,22 @@ def test_a_machine_without_slurm_runs_the_command_alone(
     ((script, memory_mib),) = started
     assert "make up" not in script
     assert memory_mib == 512
+
+
+def test_a_lab_has_one_machine_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, started: list[tuple[str, int]]
+) -> None:
+    call(monkeypatch, "true")
+    call(monkeypatch, "--machines", "3", "true")
+    assert [script.splitlines()[-1] for script, _ in started] == ["machines: 1", "machines: 3"]
+
+
+def test_several_machines_without_their_kubernetes_are_refused(
+    monkeypatch: pytest.MonkeyPatch, started: list[tuple[str, int]]
+) -> None:
+    with pytest.raises(UserError, match="leave out BARE, or leave out MACHINES"):
+        call(monkeypatch, "--without-slurm", "--machines", "2", "true")
+    assert not started
 
 
 def test_a_shell_without_a_terminal_is_refused_before_anything_starts(
