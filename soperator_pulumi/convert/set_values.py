@@ -13,9 +13,10 @@ from soperator_pulumi.errors import ConversionError
 MAX_INDEX = 65_536
 """Largest index of a list that helm accepts (MaxIndex in `pkg/strvals`)."""
 
-_PARTS = re.compile(r"(?P<key>(?:\\.|[^.\[\]\\])+)|\[(?P<index>\d+)\]|(?P<dot>\.)", re.DOTALL)
+_PARTS = re.compile(r"(?P<key>(?:\\.|[^.\[\]\\])+)|\[(?P<index>[0-9]{1,9})\]|(?P<dot>\.)", re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None}
-_WHOLE = re.compile(r"0|-?[1-9]\d*")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""Whole numbers of which helm makes numbers. Those of more digits, of which few fit into its 64 bits, stay texts."""
 
 Keys = tuple[str | int, ...]
 

@@ -27,7 +27,22 @@ def test_a_name_has_the_grammar_of_helm(name: str, keys: tuple[str | int, ...]) 
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".a", "a.", "a..b", "[0]", "a[x]", "a[-1]", "a[0", "a[0]b", "a.[0]", "a[65537]", "a\\"]
+    "name",
+    [
+        "",
+        ".a",
+        "a.",
+        "a..b",
+        "[0]",
+        "a[x]",
+        "a[-1]",
+        "a[0",
+        "a[0]b",
+        "a.[0]",
+        "a[65537]",
+        pytest.param(f"a[{'9' * 5000}]", id="digits"),
+        "a\\",
+    ],
 )
 def test_a_name_that_helm_does_not_accept_is_refused_with_its_place(name: str) -> None:
     with pytest.raises(ConversionError, match=r"^set\[0\]: got the name"):
@@ -41,6 +56,7 @@ def test_a_name_that_helm_does_not_accept_is_refused_with_its_place(name: str) -
         ("-3", -3),
         ("0", 0),
         ("007", "007"),
+        pytest.param("9" * 5000, "9" * 5000, id="digits"),
         ("1.5", "1.5"),
         ("TRUE", True),
         ("null", None),
