@@ -57,6 +57,7 @@ _OF_PLATFORM: Mapping[str, tuple[str, str]] = {
     "NicClusterPolicy": ("mellanox.com", "nicclusterpolicies"),
     "PersistentVolume": ("", "persistentvolumes"),
     "PersistentVolumeClaim": ("", "persistentvolumeclaims"),
+    "Secret": ("", "secrets"),
     "StorageClass": ("storage.k8s.io", "storageclasses"),
 }
 """API groups and resources of the objects that a platform makes itself, by kind. The server can't map them: the same

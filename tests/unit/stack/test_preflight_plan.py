@@ -113,7 +113,7 @@ def test_every_object_that_a_platform_makes_itself_is_one_whose_rights_are_known
         "claim": {"name": "jail", "namespace": "hpc"},
         "size_gib": 10,
     }
-    parts = {"network_operator": network, "shared_storage": storage}
+    parts = {"network_operator": network, "shared_storage": storage, "kube_prometheus_stack": {}}
     ((plan, _),) = plans_of(deploy(lambda: Platform("base", parts)), Access())
     volume = {"shared_storage": {"nfs": {"server": "nfs.example.com", "path": "/jail"}, "size_gib": 10}}
     ((second, _),) = plans_of(deploy(lambda: Platform("base", volume)), Access())
