@@ -11,6 +11,7 @@ import pytest
 from soperator_pulumi.render.layout import CONTROLLER_HOST, SLURMCTLD_PORT, SLURMD_PORT
 from tests.cluster.greed import NEVER_READ, large_jobs
 from tests.cluster.slurm import Slurm
+from tests.cluster.workers import job_on
 from tests.unit.spank_plugin.compiler import toolchain
 from tests.waiting import wait_until
 
@@ -102,6 +103,27 @@ def test_slurmctld_keeps_few_answers_that_a_user_does_not_read(slurm: Slurm) -> 
         assert slurm.ssh("srun -w cpu-1 hostname", user="bob").stdout == "cpu-1\n"
     finally:
         slurm.exec("controller-0", "slurmctld", "scancel", "--user=greedy")
+
+
+STOPPED = """
+for number in 1 2 3 4 5; do sattach {job}.0 > attached.$number & done
+for number in 1 2 3 4 5; do until [ -s attached.$number ]; do sleep 0.2; done; done
+kill -STOP $(jobs -p) && echo stopped && sleep 600
+"""
+"""Clients of a step that have had its output, and don't answer any more."""
+
+
+@pytest.mark.soak
+def test_clients_that_do_not_answer_do_not_hold_the_node_of_a_step(slurm: Slurm) -> None:
+    """Slurm itself asks every client for three minutes, one after the other."""
+    slurm.ssh("rm -f over attached.*")
+    job = job_on(slurm, "cpu-1", "srun sh -c 'while [ ! -e over ]; do echo up; sleep 1; done'")
+    with slurm.ssh_session(f"bash -c {shlex.quote(STOPPED.format(job=job))}") as session:
+        assert session.stdout
+        assert session.stdout.readline() == "stopped\n"
+        slurm.ssh("touch over")
+
+        slurm.wait_for_job(job, "COMPLETED", timeout_seconds=120)
 
 
 LARGE = """
