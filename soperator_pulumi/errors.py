@@ -43,9 +43,13 @@ class Problem:
     """Next step in sentences, unless `found` has it."""
 
     def sentences(self) -> list[str]:
-        """Return the fact, the need, and the cure, without those that are empty."""
-        found = self.found if self.found.endswith(".") else f"{self.found}."
-        return [found, *([f"Needed: {self.needed}."] if self.needed else []), *([self.cure] if self.cure else [])]
+        """Return the fact, the need, and the cure, without those that are empty.
+
+        A fact alone is a whole text, which may end with a command to copy, and gets no final stop.
+        """
+        rest = [*([f"Needed: {self.needed}."] if self.needed else []), *([self.cure] if self.cure else [])]
+        is_whole = not rest or self.found.endswith((".", "?", "!"))
+        return [self.found if is_whole else f"{self.found}.", *rest]
 
     @property
     def text(self) -> str:

@@ -79,7 +79,7 @@ def test_a_value_that_a_preview_does_not_know_is_a_warning_and_hides_no_violatio
     assert failing(found) == {"privileged-pods"}
     (warning,) = [diagnostic for diagnostic in found if diagnostic.enforcementLevel == analyzer_pb2.ADVISORY]
     assert warning.policyName == "pinned-images"
-    assert "pod spec.containers[0].image can't be known during preview" in warning.message
+    assert "Pod pod, spec.containers[0].image can't be known during preview" in warning.message
 
 
 def test_an_unknown_value_in_one_resource_leaves_a_policy_of_the_stack_to_the_others(prod: Pack) -> None:
