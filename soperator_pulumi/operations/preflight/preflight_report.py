@@ -46,6 +46,7 @@ def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:
 
 def _lines(found: Diagnosis) -> str:
     first, *more = found.sentences()
+    first += "" if first.endswith((".", "?", "!")) else "."  # a check that has passed has a fact alone
     return "\n".join(
         [f"  {found.severity:<8}{found.check}: {found.path}: {first}", *(f"          {line}" for line in more)]
     )
