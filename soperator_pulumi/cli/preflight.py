@@ -18,9 +18,8 @@ from soperator_pulumi.cli.preflight_options import Options, add_options, options
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.verbs import Kube
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, is_refused, json_error, json_report, text_report
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
-from soperator_pulumi.operations.preflight.preflight_report import is_refused, json_error, json_report, text_report
 from soperator_pulumi.operations.preflight.preflight_run import Preflight, platform_findings
 from soperator_pulumi.stack.preflight_plan import plans_of_file
 

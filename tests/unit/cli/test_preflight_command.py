@@ -28,9 +28,16 @@ from soperator_pulumi.operations.preflight import (
     shared_claim,
 )
 from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
-from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, passed, refused, warned
+from soperator_pulumi.operations.preflight.diagnosis import (
+    Diagnosis,
+    Severity,
+    json_report,
+    passed,
+    refused,
+    text_report,
+    warned,
+)
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
-from soperator_pulumi.operations.preflight.preflight_report import json_report, text_report
 from soperator_pulumi.stack.preflight_plan import planned_clusters, plans_of_file
 from soperator_pulumi.testing import deploy
 from tests.fakes.shuffled_loop import shuffle_registrations
