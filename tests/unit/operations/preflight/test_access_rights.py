@@ -13,13 +13,13 @@ from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.preflight import missing_rights
 from soperator_pulumi.operations.preflight.access_rights import (
     _OF_PLATFORM,
+    LIVE_CALLS,
     Right,
     live_rights,
     object_findings,
     platform_right_findings,
 )
 from soperator_pulumi.operations.preflight.diagnosis import Severity
-from soperator_pulumi.operations.preflight.live_calls import LIVE_CALLS
 from soperator_pulumi.operations.preflight.planned import PlannedChart
 from tests.fakes.small_world import SmallWorld
 from tools import paths
