@@ -11,9 +11,9 @@ from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.lifecycle.resource import acts_as
-from soperator_pulumi.operations.preflight.critical_pods import admits_critical_pods
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
+from soperator_pulumi.operations.preflight.provided_parts import admits_critical_pods
 from soperator_pulumi.platform.chart_component import PART_OF
 from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret, deploy, identity_in
 from soperator_pulumi.simulation.manifests import manifests_of

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.access_rights import live_call_findings
-from soperator_pulumi.operations.preflight.api_addresses import api_servers, closed_api_servers
+from soperator_pulumi.operations.preflight.api_server import api_servers, closed_api_servers, release_findings
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
-from soperator_pulumi.operations.preflight.kubernetes_release import release_findings
 from soperator_pulumi.operations.preflight.named_objects import Reference, ssh_host_public_key
 from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs, problems
 

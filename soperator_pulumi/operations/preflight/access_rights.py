@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from soperator_pulumi.kube.verbs import Json, Kube
-from soperator_pulumi.operations.preflight.custom_kinds import OPERATORS
+from soperator_pulumi.operations.preflight.api_server import OPERATORS
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedChart
 

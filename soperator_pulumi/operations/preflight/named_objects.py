@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.kube.verbs import Json, Kube
-from soperator_pulumi.operations.preflight.custom_kinds import custom_kind_problems
+from soperator_pulumi.operations.preflight.api_server import custom_kind_problems
 
 _MUNGE_KEY_BYTES = range(32, 1025)  # the sizes that munged takes
 _JWT_KEY_BYTES = 32  # of HS256, RFC 7518 section 3.2

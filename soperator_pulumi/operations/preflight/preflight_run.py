@@ -8,11 +8,9 @@ from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight import machine_clocks
 from soperator_pulumi.operations.preflight.access_rights import object_findings, platform_right_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
-from soperator_pulumi.operations.preflight.api_addresses import closed_api_servers
+from soperator_pulumi.operations.preflight.api_server import closed_api_servers, kubelet_findings, release_findings
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
 from soperator_pulumi.operations.preflight.cpu_layouts import layout_findings
-from soperator_pulumi.operations.preflight.critical_pods import critical_pod_findings
-from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import (
     Diagnosis,
     Severity,
@@ -23,8 +21,6 @@ from soperator_pulumi.operations.preflight.diagnosis import (
     warned,
 )
 from soperator_pulumi.operations.preflight.image_pulls import image_probes
-from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings, release_findings
-from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
 from soperator_pulumi.operations.preflight.machine_fit import (
     DAEMON_SETS,
     MACHINES,
@@ -38,6 +34,11 @@ from soperator_pulumi.operations.preflight.planned import PlannedCluster, Planne
 from soperator_pulumi.operations.preflight.prerequisites import problems
 from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
 from soperator_pulumi.operations.preflight.process_limits import limit_findings
+from soperator_pulumi.operations.preflight.provided_parts import (
+    critical_pod_findings,
+    load_balancer_findings,
+    missing_drivers,
+)
 from soperator_pulumi.operations.preflight.shared_claim import storage_probe
 from soperator_pulumi.operations.progress import Clock, MachineClock, Report
 

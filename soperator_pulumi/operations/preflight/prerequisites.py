@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.kube.verbs import Json, Kube, stateful_sets_path
 from soperator_pulumi.operations import holder
-from soperator_pulumi.operations.preflight.api_addresses import ipv6_problems
+from soperator_pulumi.operations.preflight.api_server import ipv6_problems
 from soperator_pulumi.operations.preflight.named_objects import Reference, named_object_problems
 
 _ENFORCED = "pod-security.kubernetes.io/enforce"

@@ -17,17 +17,16 @@ from soperator_pulumi.errors import SpecError
 from soperator_pulumi.operations.preflight import (
     access_rights,
     admission,
+    api_server,
     image_pulls,
-    kubernetes_release,
-    load_balancers,
     machine_clocks,
     machine_fit,
     machine_probe,
     network_probe,
     preflight_run,
+    provided_parts,
     shared_claim,
 )
-from soperator_pulumi.operations.preflight.csi_drivers import missing_drivers
 from soperator_pulumi.operations.preflight.diagnosis import (
     Diagnosis,
     Severity,
@@ -38,6 +37,7 @@ from soperator_pulumi.operations.preflight.diagnosis import (
     warned,
 )
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.provided_parts import missing_drivers
 from soperator_pulumi.stack.preflight_plan import planned_clusters, plans_of_file
 from soperator_pulumi.testing import deploy
 from tests.fakes.shuffled_loop import shuffle_registrations
@@ -393,7 +393,7 @@ def test_the_json_has_the_form_that_the_page_shows() -> None:
 
 
 def test_the_page_has_a_row_for_each_check() -> None:
-    modules = (access_rights, admission, image_pulls, kubernetes_release, load_balancers, machine_clocks, machine_fit,
+    modules = (access_rights, admission, image_pulls, api_server, provided_parts, machine_clocks, machine_fit,
                machine_probe, network_probe, shared_claim)  # fmt: skip
     checks = {module.CHECK for module in modules} | {"prerequisites"}
     table = PAGE.partition("## What is checked")[2].partition("\n## ")[0]

@@ -230,7 +230,7 @@ def paths_in_sources() -> Iterator[tuple[str, str]]:
             if file.parent.name == "preflight" and file.name not in {
                 "prerequisites.py",
                 "named_objects.py",
-                "api_addresses.py",
+                "api_server.py",
             }:
                 continue  # the command's own checks, which name what they cannot read
             for node in ast.walk(ast.parse(file.read_text())):
@@ -257,5 +257,5 @@ def test_every_path_of_the_api_in_the_sources_is_in_the_table() -> None:
         for file, path in paths_in_sources()
     ]
     assert len(words) > 10
-    computed = {"s"}  # `{reference.kind.lower()}s`, whose kinds the table names
+    computed = {"s", "apis"}  # `{reference.kind.lower()}s`, whose kinds the table names; lists of APIs, open to all
     assert [(file, found[0]) for file, found in words if found[0] not in known | computed] == []

@@ -7,14 +7,14 @@ import pytest
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.operations.preflight.admission import changed
+from soperator_pulumi.operations.preflight.api_server import release_findings
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity, of_problem
 from soperator_pulumi.operations.preflight.image_pulls import pull_findings
-from soperator_pulumi.operations.preflight.kubernetes_release import release_findings
-from soperator_pulumi.operations.preflight.load_balancers import load_balancer_findings
 from soperator_pulumi.operations.preflight.machine_clocks import clock_findings
 from soperator_pulumi.operations.preflight.machine_probe import answer_findings, parsed
 from soperator_pulumi.operations.preflight.named_objects import Reference
 from soperator_pulumi.operations.preflight.network_probe import network_findings
+from soperator_pulumi.operations.preflight.provided_parts import load_balancer_findings
 from soperator_pulumi.operations.preflight.shared_claim import shared_finding
 from tests.fakes.small_world import SmallWorld
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from soperator_pulumi.operations.preflight.api_server import kubelet_findings
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
-from soperator_pulumi.operations.preflight.kubernetes_release import kubelet_findings
 from soperator_pulumi.operations.preflight.machine_fit import fit_findings, is_chosen
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from soperator_pulumi.operations.preflight.critical_pods import critical_pod_findings
 from soperator_pulumi.operations.preflight.diagnosis import Severity
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
+from soperator_pulumi.operations.preflight.provided_parts import critical_pod_findings
 from soperator_pulumi.stack.preflight_plan import plans_of_file
 from tests.fakes.small_world import SmallWorld
 from tools import paths
