@@ -6,8 +6,7 @@ from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, harmless, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
-from soperator_pulumi.operations.preflight.machine_fit import machines_for
-from soperator_pulumi.operations.preflight.machine_probe import kind_of
+from soperator_pulumi.operations.preflight.machine_fit import kind_of, machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 from soperator_pulumi.operations.preflight.probe_place import ProbePlace
 

@@ -1,17 +1,20 @@
-"""Machines that fit planned pods: labels, taints and allocatable resources.
+"""Machines that fit planned pods: labels, taints and allocatable resources, layouts of CPUs, and limits of processes.
 
 Of running pods, only those of DaemonSets count: a finding is about what the machines can hold, not about what is free
 now, and these pods are always there.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
-from soperator_pulumi.kube.verbs import Json
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
+from soperator_pulumi.spec.node_set import FEWEST_PROCESSES, CpuLayout
 from soperator_pulumi.spec.types.quantity import GIB, amount
 
 CHECK = "machines"
@@ -27,6 +30,15 @@ _PARTS_OF_GIB = 8
 
 _Resources = Mapping[str, Decimal]
 
+_REGISTERED = re.compile(r"conf=.* Sockets=(\d+) CoresPerSocket=(\d+) ThreadsPerCore=(\d+) ")
+"""Argument of the worker's start with the record of a node (`render/slurm_conf.py`)."""
+
+_RESERVED_PROCESSES = 512
+"""Process ids that are kept for slurmd, its steps, sidecars and other users' sessions. Judgement."""
+
+_PROCESSES = re.compile(r"(?:processes|--nproc)=(\d+)")
+"""Option in the arguments of slurmd's and sshd's containers with a user's limit."""
+
 
 def usable(machines: Sequence[Json]) -> list[Json]:
     """Return the machines that accept new pods: ready, and not cordoned."""
@@ -41,6 +53,14 @@ def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
 def has_room(pods: PlannedPods, machine: Json) -> bool:
     """Return True if an otherwise empty machine holds one of these pods, with its devices."""
     return _room(pods.requests, _left(machine, ())) > 0
+
+
+def kind_of(machine: Json) -> str:
+    """Return the kind of a machine. Machines of one kind give the same answers."""
+    info = machine.get("status", {}).get("nodeInfo") or {}
+    return " ".join(
+        str(info.get(key, "")) for key in ("architecture", "osImage", "kernelVersion", "containerRuntimeVersion")
+    )
 
 
 def fit_findings(
@@ -249,3 +269,93 @@ def _taint(taint: Json) -> str:
 def _list(names: set[str]) -> str:
     every = sorted(names)
     return ", ".join(every[:_FEW]) + (f" and {len(every) - _FEW} more" if len(every) > _FEW else "")
+
+
+def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:
+    """Yield layouts that a machine cannot have, judged by its number of CPUs.
+
+    A machine may have more threads in a core than are declared. Kubernetes reports neither sockets nor cores. Machines
+    that are too small for the pods, or lack their devices, are not judged.
+
+    Args:
+        every: The kinds of pods.
+        machines: All machines.
+    """
+    for pods in every:
+        layout = _layout(pods)
+        if layout is None:
+            continue
+        there = [machine for machine in machines_for(pods, machines) if has_room(pods, machine)]
+        cpus = {machine["metadata"]["name"]: _cpus(machine) for machine in there}
+        others = {name: number for name, number in sorted(cpus.items()) if number and not _can_have(layout, number)}
+        if others:
+            (name, number), (sockets, cores, threads) = next(iter(others.items())), layout
+            yield warned(
+                CHECK,
+                f"{pods.place}.sockets",
+                f"{len(others)} of {len(cpus)} machines cannot have {sockets} sockets of {cores} cores of {threads} "
+                f"threads: {name} has {number} CPUs, and Slurm would bind tasks to the wrong ones",
+                "sockets, cores_per_socket, and threads_per_core as `lscpu` prints them on the machines",
+                f"Correct them in {pods.place}, or choose other machines by its node_selector.",
+            )
+
+
+def _layout(pods: PlannedPods) -> CpuLayout | None:
+    words = (str(word) for container in pods.containers for word in container.get("command") or [])
+    found = next((match for word in words if (match := _REGISTERED.match(word))), None)
+    return CpuLayout(*map(int, found.groups())) if found else None
+
+
+def _cpus(machine: Json) -> int:
+    """Return the CPUs of a machine, including those reserved for the kubelet and daemons; 0 if unknown."""
+    return int(amount(str((machine.get("status", {}).get("capacity") or {}).get("cpu", "0"))))
+
+
+def _can_have(layout: CpuLayout, cpus: int) -> bool:
+    threads, rest = divmod(cpus, layout.sockets * layout.cores_per_socket)
+    return not rest and threads >= layout.threads_per_core
+
+
+def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:
+    """Yield pods in which one user can use up all process ids, by the kubelet's limit for a pod (`podPidsLimit`).
+
+    At the pod's limit no process starts in it, slurmd's included: the user makes the node unusable for others.
+    One machine of every kind is asked for its kubelet's configuration. Without the right to read that (`get` on
+    `nodes/proxy`), there are no findings.
+
+    Args:
+        kube: The cluster.
+        every: The kinds of pods.
+        machines: All machines.
+    """
+    for pods in every:
+        allowed = _processes_of_user(pods)
+        kinds = {kind_of(machine): machine for machine in machines_for(pods, machines)} if allowed else {}
+        limits = [limit for machine in kinds.values() if (limit := _processes_of_pod(kube, machine)) is not None]
+        if limits and allowed + _RESERVED_PROCESSES > min(limits):
+            most = min(limits) - _RESERVED_PROCESSES
+            lower = f"Set {pods.place}.max_processes to {most}, or raise" if most >= FEWEST_PROCESSES else "Raise"
+            yield warned(
+                CHECK,
+                f"{pods.place}.max_processes",
+                f"a user may have {allowed} processes, and a pod {min(limits)}: one user can take the node from others",
+                f"{_RESERVED_PROCESSES} processes of a pod that no user can have",
+                f"{lower} the kubelet's podPidsLimit.",
+            )
+
+
+def _processes_of_user(pods: PlannedPods) -> int:
+    texts = [
+        str(text) for container in pods.containers for key in ("command", "args") for text in container.get(key) or []
+    ]
+    return max((int(found[1]) for text in texts if (found := _PROCESSES.fullmatch(text))), default=0)
+
+
+def _processes_of_pod(kube: Kube, machine: Json) -> int | None:
+    """Return the limit of a pod on a machine; None if there is none, or without the right to read it."""
+    try:
+        answer = kube.get(f"{MACHINES}/{machine['metadata']['name']}/proxy/configz") or {}
+    except KubernetesError:
+        return None
+    limit = (answer.get("kubeletconfig") or {}).get("podPidsLimit")
+    return limit if isinstance(limit, int) and limit > 0 else None

@@ -11,7 +11,7 @@ from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
-from soperator_pulumi.operations.preflight.machine_fit import machines_for
+from soperator_pulumi.operations.preflight.machine_fit import kind_of, machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.operations.preflight.probe_place import ProbePlace
 from soperator_pulumi.render import layout
@@ -74,14 +74,6 @@ def machine_probes(place: ProbePlace, planned: PlannedCluster, machines: Sequenc
         _probe(place.name(f"machine-{number}"), pods, machine, constrains=planned.constrains)
         for number, (pods, machine) in enumerate(chosen.values())
     ]
-
-
-def kind_of(machine: Json) -> str:
-    """Return the kind of a machine. Machines of one kind give the same answers."""
-    info = machine.get("status", {}).get("nodeInfo") or {}
-    return " ".join(
-        str(info.get(key, "")) for key in ("architecture", "osImage", "kernelVersion", "containerRuntimeVersion")
-    )
 
 
 def _probe(name: str, pods: PlannedPods, machine: Json, *, constrains: bool) -> ClusterProbe:

@@ -10,7 +10,6 @@ from soperator_pulumi.operations.preflight.access_rights import object_findings,
 from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_server import closed_api_servers, kubelet_findings, release_findings
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
-from soperator_pulumi.operations.preflight.cpu_layouts import layout_findings
 from soperator_pulumi.operations.preflight.diagnosis import (
     Diagnosis,
     Severity,
@@ -25,6 +24,8 @@ from soperator_pulumi.operations.preflight.machine_fit import (
     DAEMON_SETS,
     MACHINES,
     fit_findings,
+    layout_findings,
+    limit_findings,
     machines_for,
     usable,
 )
@@ -33,7 +34,6 @@ from soperator_pulumi.operations.preflight.network_probe import network_probe
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.prerequisites import problems
 from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
-from soperator_pulumi.operations.preflight.process_limits import limit_findings
 from soperator_pulumi.operations.preflight.provided_parts import (
     critical_pod_findings,
     load_balancer_findings,

@@ -1,13 +1,17 @@
-"""Machines on which pods fit, judged by nodes as the API answers them."""
+"""Machines on which pods fit, judged by nodes as the API answers them, and by their kubelets."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from soperator_pulumi.errors import KubernetesError
+from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.preflight.api_server import kubelet_findings
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
-from soperator_pulumi.operations.preflight.machine_fit import fit_findings, is_chosen
+from soperator_pulumi.operations.preflight.machine_fit import fit_findings, is_chosen, layout_findings, limit_findings
 from soperator_pulumi.operations.preflight.planned import PlannedPods
+from soperator_pulumi.render.slurm_conf import node_conf
+from tests.strategies import a_spec
 
 ALLOCATABLE = {"cpu": "31850m", "memory": "126Gi", "pods": "110"}
 GPU = "nvidia.com/gpu"
@@ -240,3 +244,135 @@ def test_a_kubelet_without_native_sidecars_is_refused() -> None:
     old = a_machine()
     old["status"]["nodeInfo"]["kubeletVersion"] = "v1.27.9-gke.100"
     assert [kubelet_finding.path for kubelet_finding in kubelet_findings([a_machine("n2"), old])] == ["machine n1"]
+
+
+def workers_of(*, selector: dict[str, str] | None = None, gpus: int = 0, **layout: int) -> PlannedPods:
+    cpus = layout["sockets"] * layout["cores_per_socket"] * layout["threads_per_core"] if layout else 4
+    spec = a_spec(node_sets=[{"name": "cpu", "cpus": cpus, "memory_gib": 8, **layout}])
+    command = ["start.sh", f"conf={node_conf(spec, spec.node_sets[0])}", "processes=4096"]
+    resources = {"requests": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    containers = [{"name": "slurmd", "image": "worker", "command": command, "resources": resources}]
+    pod = {"containers": containers, "nodeSelector": selector or {}}
+    return PlannedPods("node_sets[0]", "worker", 1, {"metadata": {}, "spec": pod})
+
+
+def with_cpus(cpus: str | None, name: str = "n1") -> Any:
+    made = a_machine(name)
+    made["status"]["capacity"] = {} if cpus is None else {"cpu": cpus}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("cpus", "possible"),
+    [("192", True), ("384", True), ("96", False), ("200", False), ("180", False), (None, True)],
+)
+def test_a_layout_fits_a_machine_of_its_cores_with_as_many_threads_or_more(cpus: str | None, *, possible: bool) -> None:
+    found = [*layout_findings([workers_of(sockets=2, cores_per_socket=48, threads_per_core=2)], [with_cpus(cpus)])]
+
+    assert [finding.severity for finding in found] == ([] if possible else [Severity.WARNED])
+
+
+def test_a_finding_names_a_machine_and_what_it_has() -> None:
+    machines = [with_cpus("192"), with_cpus("96", "n3"), with_cpus("128", "n2")]
+    (found,) = layout_findings([workers_of(sockets=2, cores_per_socket=48, threads_per_core=2)], machines)
+
+    assert found.path == "node_sets[0].sockets"
+    assert found.found.startswith("2 of 3 machines cannot have 2 sockets of 48 cores of 2 threads: n2 has 128 CPUs, ")
+
+
+def test_machines_that_the_pods_do_not_choose_are_not_judged() -> None:
+    layout = {"sockets": 2, "cores_per_socket": 48, "threads_per_core": 2}
+
+    assert [*layout_findings([workers_of(selector={"pool": "gpu"}, **layout)], [with_cpus("96")])] == []
+
+
+def test_machines_without_the_devices_of_the_pods_are_not_judged() -> None:
+    pods = workers_of(gpus=8, sockets=2, cores_per_socket=48, threads_per_core=2)
+    with_gpus = with_cpus("96", "n2")
+    with_gpus["status"]["allocatable"]["nvidia.com/gpu"] = "8"
+
+    assert [*layout_findings([pods], [with_cpus("36")])] == []
+    assert [found.found.partition(":")[0] for found in layout_findings([pods], [with_cpus("36"), with_gpus])] == [
+        "1 of 1 machines cannot have 2 sockets of 48 cores of 2 threads"
+    ]
+
+
+def test_a_node_set_without_a_layout_fits_every_machine() -> None:
+    assert [*layout_findings([workers_of()], [with_cpus("7")])] == []
+
+
+class Kubelets:
+    """Kubelets by machine: the limit of a pod, None for an answer without one, or an error."""
+
+    def __init__(self, **limits: int | KubernetesError | None) -> None:
+        self._limits = limits
+        self.asked: list[str] = []
+
+    def get(self, path: str) -> Any:
+        name = path.removeprefix("/api/v1/nodes/").removesuffix("/proxy/configz")
+        self.asked.append(name)
+        limit = self._limits[name]
+        if isinstance(limit, KubernetesError):
+            raise limit
+        return {"kubeletconfig": {} if limit is None else {"podPidsLimit": limit}}
+
+
+def limited_workers(processes: int = 4096) -> PlannedPods:
+    containers = [{"name": "slurmd", "image": "worker", "args": ["conf=/etc/slurm", f"processes={processes}", "--"]}]
+    return PlannedPods("node_sets[0]", "worker", 2, {"metadata": {}, "spec": {"containers": containers}})
+
+
+def found(kubelets: Kubelets, pods: PlannedPods, *machines: Any) -> list[str]:
+    return [
+        f"{limit_finding.found}. {limit_finding.cure}"
+        for limit_finding in limit_findings(cast("Kube", kubelets), [pods], machines)
+    ]
+
+
+def of_image(name: str, image: str) -> Any:
+    machine = a_machine(name)
+    machine["status"]["nodeInfo"]["osImage"] = image
+    return machine
+
+
+def test_a_user_who_can_have_all_processes_of_a_pod_is_warned_of_with_the_number_that_fits() -> None:
+    (text,) = found(Kubelets(n1=4096), limited_workers(), a_machine())
+    assert text == (
+        "a user may have 4096 processes, and a pod 4096: one user can take the node from others. "
+        "Set node_sets[0].max_processes to 3584, or raise the kubelet's podPidsLimit."
+    )
+    assert found(Kubelets(n1=4096), limited_workers(3584), a_machine()) == []
+
+
+def test_a_pod_that_is_too_small_for_any_user_is_cured_by_the_kubelet_alone() -> None:
+    (text,) = found(Kubelets(n1=512), limited_workers(), a_machine())
+    assert text.endswith("one user can take the node from others. Raise the kubelet's podPidsLimit.")
+
+
+def test_a_login_node_is_judged_by_the_limit_of_its_sessions() -> None:
+    command = ["/usr/bin/tini", "--", "/usr/bin/prlimit", "--nproc=2048", "--"]
+    spec = {"containers": [{"name": "sshd", "image": "login", "command": command}]}
+    (text,) = found(Kubelets(n1=2048), PlannedPods("login", "login", 1, {"metadata": {}, "spec": spec}), a_machine())
+    assert "Set login.max_processes to 1536" in text
+
+
+@pytest.mark.parametrize("limit", [None, -1, 0, KubernetesError("forbidden")])
+def test_a_pod_without_a_limit_or_of_an_unknown_one_passes(limit: int | KubernetesError | None) -> None:
+    assert found(Kubelets(n1=limit), limited_workers(), a_machine()) == []
+
+
+def test_one_machine_of_each_kind_answers_and_the_lowest_limit_counts() -> None:
+    kubelets = Kubelets(n1=100_000, n2=100_000, n3=4000)
+    machines = [of_image("n1", "one"), of_image("n2", "one"), of_image("n3", "other")]
+    (text,) = found(kubelets, limited_workers(), *machines)
+    assert "a pod 4000" in text
+    assert len(kubelets.asked) == 2
+
+
+def test_pods_without_users_ask_nothing() -> None:
+    kubelets = Kubelets()
+    spec = {"containers": [{"name": "slurmctld", "image": "controller"}]}
+    assert (
+        found(kubelets, PlannedPods("controller", "controller", 1, {"metadata": {}, "spec": spec}), a_machine()) == []
+    )
+    assert kubelets.asked == []
