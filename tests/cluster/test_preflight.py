@@ -21,10 +21,10 @@ from kubernetes.client.exceptions import ApiException
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.verbs import FIELD_MANAGER
+from soperator_pulumi.operations.preflight.cluster_probe import LABEL, label_of
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
 from soperator_pulumi.operations.preflight.preflight_run import Preflight
-from soperator_pulumi.operations.preflight.probe_place import LABEL, label_of
 from soperator_pulumi.stack.preflight_plan import plans_of_file
 from tests.cluster.slurm import NOWHERE, SMALL, a_cluster, a_node_set, bring_images, unique
 from tests.conftest import Kubernetes

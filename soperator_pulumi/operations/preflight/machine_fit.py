@@ -320,6 +320,7 @@ def limit_findings(kube: Kube, every: Sequence[PlannedPods], machines: Sequence[
     """Yield pods in which one user can use up all process ids, by the kubelet's limit for a pod (`podPidsLimit`).
 
     At the pod's limit no process starts in it, slurmd's included: the user makes the node unusable for others.
+
     One machine of every kind is asked for its kubelet's configuration. Without the right to read that (`get` on
     `nodes/proxy`), there are no findings.
 

@@ -12,10 +12,15 @@ from typing import Any
 from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
 from soperator_pulumi.operations.preflight import probing_client
-from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, harmless, json_answer_of, probe_pod
+from soperator_pulumi.operations.preflight.cluster_probe import (
+    ClusterProbe,
+    ProbePlace,
+    harmless,
+    json_answer_of,
+    probe_pod,
+)
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
-from soperator_pulumi.operations.preflight.probe_place import ProbePlace
 from soperator_pulumi.render import egress, layout
 
 CHECK = "network"

@@ -9,7 +9,7 @@ from soperator_pulumi.operations.preflight import machine_clocks
 from soperator_pulumi.operations.preflight.access_rights import object_findings, platform_right_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
 from soperator_pulumi.operations.preflight.api_server import closed_api_servers, kubelet_findings, release_findings
-from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe
+from soperator_pulumi.operations.preflight.cluster_probe import NAMESPACES, ClusterProbe, ProbePlace
 from soperator_pulumi.operations.preflight.diagnosis import (
     Diagnosis,
     Severity,
@@ -33,7 +33,6 @@ from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.prerequisites import problems
-from soperator_pulumi.operations.preflight.probe_place import NAMESPACES, ProbePlace
 from soperator_pulumi.operations.preflight.provided_parts import (
     critical_pod_findings,
     load_balancer_findings,

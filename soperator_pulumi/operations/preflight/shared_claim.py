@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
-from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, json_answer_of, probe_pod
+from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, ProbePlace, json_answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.named_objects import Reference
 from soperator_pulumi.operations.preflight.network_probe import image_with_python
 from soperator_pulumi.operations.preflight.planned import PlannedCluster
-from soperator_pulumi.operations.preflight.probe_place import ProbePlace
 
 CHECK = "storage"
 

@@ -7,7 +7,7 @@ import pytest
 
 from soperator_pulumi.kube.verbs import FIELD_MANAGER
 from soperator_pulumi.operations.planner_process import me
-from soperator_pulumi.operations.preflight.probe_place import LABEL, MADE_BY, ProbePlace, label_of
+from soperator_pulumi.operations.preflight.cluster_probe import LABEL, MADE_BY, ProbePlace, label_of
 from tests.fakes.clock import FakeClock
 from tests.fakes.small_world import API_SERVER, SmallWorld
 
