@@ -26,8 +26,14 @@ from pulumi_policy import (
 )
 from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY, serialize_properties
 
-from soperator_pulumi.policy.definition import MARK_AS_SECRET, AnyPolicy, Circumstances, ResourcePolicy, StackPolicy
-from soperator_pulumi.policy.edits import edited
+from soperator_pulumi.policy.definition import (
+    MARK_AS_SECRET,
+    AnyPolicy,
+    Circumstances,
+    ResourcePolicy,
+    StackPolicy,
+    edited,
+)
 from soperator_pulumi.policy.judge import Judge, Violation, in_order
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.registry import POLICIES

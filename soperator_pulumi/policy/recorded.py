@@ -25,8 +25,7 @@ from pulumi.output import Unknown
 from soperator_pulumi.lifecycle.keys_in_use import with_keys_before
 from soperator_pulumi.lifecycle.node_drain import with_replicas_before
 from soperator_pulumi.lifecycle.removed_node_sets import with_removed
-from soperator_pulumi.policy.definition import AnyPolicy, Circumstances, Edit, ResourcePolicy, StackPolicy
-from soperator_pulumi.policy.edits import edited
+from soperator_pulumi.policy.definition import AnyPolicy, Circumstances, Edit, ResourcePolicy, StackPolicy, edited
 from soperator_pulumi.policy.judge import Judge, Violation
 from soperator_pulumi.policy.levels import PolicyLevel
 from soperator_pulumi.policy.manifest_groups import opened

@@ -16,7 +16,7 @@ from soperator_pulumi.policy import (
     ResourceView,
     StackPolicy,
 )
-from soperator_pulumi.policy.edits import with_value
+from soperator_pulumi.policy.definition import with_value
 from soperator_pulumi.policy.judge import Judge
 from soperator_pulumi.policy.recorded import views
 from soperator_pulumi.policy.stack_rules import stack_rules
