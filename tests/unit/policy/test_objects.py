@@ -8,8 +8,8 @@ import pytest
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.credentials import SECRETS_IN_SECRETS
 from soperator_pulumi.policy.kept_data import DISPOSABLE_ANNOTATION, KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
-from soperator_pulumi.policy.manifest_groups import opened
 from soperator_pulumi.policy.naming import LABELS, NAMES, LabelSettings
+from soperator_pulumi.policy.recorded import opened
 from soperator_pulumi.render.layout import STATE_LOSS_ACCEPTED
 from tests.unit.policy.views import RUN, a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
