@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from soperator_pulumi.policy.companions import running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.object_relations import patched, running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.schedule_days import longest_gap
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, whole_number

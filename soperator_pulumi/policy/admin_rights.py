@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import objects_and_patches
-from soperator_pulumi.policy.selectors import selects
+from soperator_pulumi.policy.object_relations import objects_and_patches, selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
 from soperator_pulumi.policy.view import ResourceView
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.companions import stateful_sets, without_companion
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.object_relations import patched, stateful_sets, without_companion
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look
 from soperator_pulumi.policy.view import ResourceView
 

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from soperator_pulumi.policy.companions import running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
+from soperator_pulumi.policy.object_relations import running_cron_jobs, stateful_sets, without_companion
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, look, mapped
 from soperator_pulumi.policy.view import ResourceView

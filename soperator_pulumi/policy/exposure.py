@@ -14,9 +14,8 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.object_relations import examples, is_unknown, patched, selects
 from soperator_pulumi.policy.pod_view import pods_of
-from soperator_pulumi.policy.selectors import examples, is_unknown, selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
 from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL

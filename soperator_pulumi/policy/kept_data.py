@@ -11,7 +11,7 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import objects_and_patches
+from soperator_pulumi.policy.object_relations import objects_and_patches
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look
 from soperator_pulumi.policy.view import ResourceView

@@ -7,9 +7,8 @@ from pydantic import Field, WithJsonSchema
 
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.object_relations import patched, selects
 from soperator_pulumi.policy.pod_view import PodView, pods_of
-from soperator_pulumi.policy.selectors import selects
 from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, whole_number
 from soperator_pulumi.policy.view import ResourceView
 

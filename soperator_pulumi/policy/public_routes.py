@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from soperator_pulumi.policy.address_space import network
-from soperator_pulumi.policy.companions import stateful_sets
 from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
 from soperator_pulumi.policy.exposure import INTERNAL_BALANCER, SOURCE_RANGES, admitted, is_internal
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import objects_and_patches
-from soperator_pulumi.policy.selectors import selects
+from soperator_pulumi.policy.object_relations import objects_and_patches, selects, stateful_sets
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import ResourceView
 

@@ -17,7 +17,7 @@ from soperator_pulumi.policy.definition import (
     not_known,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.patches import patched
+from soperator_pulumi.policy.object_relations import patched
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, look, mapped, snake_keys, whole_number
 from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout, parse_drain
