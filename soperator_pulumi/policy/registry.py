@@ -7,7 +7,6 @@ from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DU
 from soperator_pulumi.policy.admin_rights import ADMIN_RIGHTS
 from soperator_pulumi.policy.alert_rules import ALERT_RULES
 from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
-from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS, LONG_CHECKS
 from soperator_pulumi.policy.cluster_settings import SLURM_SETTINGS
 from soperator_pulumi.policy.configuration_policies import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
@@ -18,7 +17,7 @@ from soperator_pulumi.policy.grafana_access import ANONYMOUS_GRAFANA
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.named_runs import NAMED_RUNS
 from soperator_pulumi.policy.naming import LABELS, NAMES
-from soperator_pulumi.policy.nodes_in_service import NODES_IN_SERVICE
+from soperator_pulumi.policy.nodes_in_service import HEALTH_CHECKS, LONG_CHECKS, NODES_IN_SERVICE
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES

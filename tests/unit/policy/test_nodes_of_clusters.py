@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
-from soperator_pulumi.policy.checked_nodes import HEALTH_CHECKS
-from soperator_pulumi.policy.nodes_in_service import NODES_IN_SERVICE
+from soperator_pulumi.policy.nodes_in_service import HEALTH_CHECKS, NODES_IN_SERVICE
 from tests.unit.policy.views import a_resource_of_ours, an_object, below, paths
 
 
