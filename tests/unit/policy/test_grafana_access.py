@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.policy import ResourceView
-from soperator_pulumi.policy.grafana_access import ANONYMOUS_GRAFANA
+from soperator_pulumi.policy.monitoring import ANONYMOUS_GRAFANA
 from soperator_pulumi.policy.value_tree import UNKNOWN
 from tests.unit.policy.views import a_pod, an_object, paths
 

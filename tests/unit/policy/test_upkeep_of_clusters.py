@@ -6,7 +6,7 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.accounting_records import ACCOUNTING_DUMPS, longest_gap
-from soperator_pulumi.policy.alert_rules import ALERT_RULES
+from soperator_pulumi.policy.monitoring import ALERT_RULES
 from tests.unit.policy.views import an_object, below, paths
 
 METADATA = {"name": "a", "namespace": "hpc"}
