@@ -1,10 +1,17 @@
-"""Policy on routes: no Ingress or Gateway opens the REST API or logins to the internet."""
+"""Policies on access to the REST API and logins: no Ingress or Gateway opens them, and tokens are sent encrypted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from soperator_pulumi.policy.address_space import network
-from soperator_pulumi.policy.definition import Circumstances, Finding, PolicySettings, StackPolicy, not_known
+from soperator_pulumi.policy.definition import (
+    Circumstances,
+    Finding,
+    PolicySettings,
+    ResourcePolicy,
+    StackPolicy,
+    not_known,
+)
 from soperator_pulumi.policy.exposure import INTERNAL_BALANCER, SOURCE_RANGES, admitted, is_internal
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.object_relations import objects_and_patches, selects, stateful_sets
@@ -176,4 +183,29 @@ PUBLIC_ROUTES = StackPolicy(
     severity=PolicySeverity.HIGH,
     tags=("network", "security"),
     check=_open_routes,
+)
+
+
+def _unencrypted(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
+    if resource.kind != "StatefulSet" or resource.part != "RestApi":
+        return
+    path = ("spec", "template", "spec", "volumes")
+    volumes = look(resource.props, *path)
+    if volumes is UNKNOWN or UNKNOWN in listed(volumes):
+        yield not_known(resource, path)
+    elif not any(look(volume, "name") == "tls" for volume in listed(volumes)):
+        yield Finding(
+            resource, path, "have no certificate: anyone who can read the network sees users' tokens and scripts"
+        )
+
+
+ENCRYPTED_REST = ResourcePolicy(
+    name="encrypted-rest",
+    description="Tokens and jobs reach the REST API encrypted.",
+    violated_by="`rest` without `tls`",
+    cure="Name a Secret with the API's certificate: rest.tls.secret.",
+    levels=levels("disabled", "advisory", "mandatory", "mandatory"),
+    severity=PolicySeverity.HIGH,
+    tags=("network", "security"),
+    check=_unencrypted,
 )

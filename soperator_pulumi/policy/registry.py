@@ -20,9 +20,8 @@ from soperator_pulumi.policy.nodes_in_service import HEALTH_CHECKS, LONG_CHECKS,
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES
 from soperator_pulumi.policy.pod_rights import HOST_PATHS, PRIVILEGED_PODS, SERVICE_ACCOUNT_TOKENS
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
-from soperator_pulumi.policy.public_routes import PUBLIC_ROUTES
+from soperator_pulumi.policy.public_routes import ENCRYPTED_REST, PUBLIC_ROUTES
 from soperator_pulumi.policy.quotas import GPU_QUOTA
-from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
 from soperator_pulumi.policy.sizes import (
     CANCELLED_JOBS,
     CLUSTER_SCALE_DOWN,

@@ -11,7 +11,7 @@ from soperator_pulumi.policy.address_space import Network, is_everything
 from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.object_relations import selects
 from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLICIES
-from soperator_pulumi.policy.rest_access import ENCRYPTED_REST
+from soperator_pulumi.policy.public_routes import ENCRYPTED_REST
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"]
