@@ -7,14 +7,13 @@ from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DU
 from soperator_pulumi.policy.admin_rights import ADMIN_RIGHTS
 from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.cluster_settings import SLURM_SETTINGS
-from soperator_pulumi.policy.configuration_policies import POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
+from soperator_pulumi.policy.exceptions import NAMED_RUNS, POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES
 from soperator_pulumi.policy.monitoring import ALERT_RULES, ANONYMOUS_GRAFANA
-from soperator_pulumi.policy.named_runs import NAMED_RUNS
 from soperator_pulumi.policy.naming import LABELS, NAMES
 from soperator_pulumi.policy.nodes_in_service import HEALTH_CHECKS, LONG_CHECKS, NODES_IN_SERVICE
 from soperator_pulumi.policy.pinned_images import PINNED_IMAGES

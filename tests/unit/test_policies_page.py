@@ -8,8 +8,8 @@ import yaml
 
 import soperator_pulumi
 from soperator_pulumi.policy import POLICIES, ResourcePolicy
+from soperator_pulumi.policy.exceptions import NAMED_RUNS, SOPERATOR_EXCEPTION
 from soperator_pulumi.policy.judge import Judge
-from soperator_pulumi.policy.named_runs import NAMED_RUNS, SOPERATOR_EXCEPTION
 from soperator_pulumi.policy.stack_rules import stack_rules
 from soperator_pulumi.policy.view import STACK_TYPE, ResourceView
 from tests.unit.policy.views import RUN, an_object
