@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.policy.accounting_records import ACCOUNTING, ACCOUNTING_DUMPS
 from soperator_pulumi.policy.admin_rights import ADMIN_RIGHTS
-from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
+from soperator_pulumi.policy.charts import DRIVER_UPGRADES, PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.cluster_settings import SLURM_SETTINGS
 from soperator_pulumi.policy.credentials import MARKED_SECRETS, SECRETS_IN_SECRETS
 from soperator_pulumi.policy.definition import AnyPolicy
-from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
 from soperator_pulumi.policy.exceptions import NAMED_RUNS, POLICY_CONFIGURATION, UNUSED_EXCEPTIONS
 from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS, USER_NAMESPACES
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_NAMESPACES, KEPT_VOLUMES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from soperator_pulumi.policy.chart_releases import PINNED_CHARTS, PRIVILEGED_NAMESPACES
+from soperator_pulumi.policy.charts import PINNED_CHARTS, PRIVILEGED_NAMESPACES
 from soperator_pulumi.policy.value_tree import UNKNOWN
 from tests.unit.policy.views import an_object, below, paths
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
+from soperator_pulumi.policy.charts import DRIVER_UPGRADES
 from soperator_pulumi.policy.value_tree import UNKNOWN
 from tests.unit.policy.views import an_object, paths
 

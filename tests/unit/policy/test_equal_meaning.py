@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator_pulumi.policy.accounting_records import ACCOUNTING_DUMPS
+from soperator_pulumi.policy.charts import DRIVER_UPGRADES
 from soperator_pulumi.policy.cluster_settings import SLURM_SETTINGS
 from soperator_pulumi.policy.credentials import SECRETS_IN_SECRETS
-from soperator_pulumi.policy.driver_upgrades import DRIVER_UPGRADES
 from soperator_pulumi.policy.exposure import JOINT_INGRESS, OPEN_EGRESS, PUBLIC_LOGINS
 from soperator_pulumi.policy.kept_data import KEPT_DATA, KEPT_VOLUMES
 from soperator_pulumi.policy.nodes_in_service import NODES_IN_SERVICE
