@@ -1,4 +1,4 @@
-"""Alerts and dumps of a cluster: what counts as one."""
+"""Dumps of a cluster's accounting: what counts as one, and how often they are made."""
 
 from typing import Any
 
@@ -6,29 +6,9 @@ import pytest
 
 from soperator_pulumi.policy import UNKNOWN, ResourceView
 from soperator_pulumi.policy.accounting_records import ACCOUNTING_DUMPS, longest_gap
-from soperator_pulumi.policy.monitoring import ALERT_RULES
 from tests.unit.policy.views import an_object, below, paths
 
 METADATA = {"name": "a", "namespace": "hpc"}
-
-
-def rules(kind: str = "PrometheusRule", **spec: Any) -> ResourceView:
-    return an_object(f"monitoring.coreos.com/v1:{kind}", {"metadata": METADATA, "spec": spec})
-
-
-@pytest.mark.parametrize(
-    ("resource", "watches"),
-    [
-        (rules(groups=[{"rules": [{"alert": "A", "expr": "1"}]}]), True),
-        (rules(groups=UNKNOWN), True),
-        (rules(groups=[]), False),
-        (rules(groups=[{"rules": [{"record": "a", "expr": "1"}]}]), False),
-        (rules("PrometheusRulePatch", groups=[{"rules": [{"alert": "A"}]}]), False),
-    ],
-)
-def test_a_cluster_is_watched_by_alerts(resource: ResourceView, *, watches: bool) -> None:
-    controller = below("Controller", an_object("apps/v1:StatefulSet", {"metadata": METADATA}, "hpc-controller"))
-    assert (paths(ALERT_RULES, controller, resource) == []) is watches
 
 
 def a_dump(schedule: Any, keep: str = "14") -> ResourceView:

@@ -1,14 +1,14 @@
-"""Grafana gives no one admin rights without a login, however its options are written."""
+"""Alerts of a cluster: what counts as one. Grafana without admins who need no login, however its options are written."""
 
 from typing import Any
 
 import pytest
 
-from soperator_pulumi.policy import ResourceView
-from soperator_pulumi.policy.monitoring import ANONYMOUS_GRAFANA
-from soperator_pulumi.policy.value_tree import UNKNOWN
-from tests.unit.policy.views import a_pod, an_object, paths
+from soperator_pulumi.policy import UNKNOWN, ResourceView
+from soperator_pulumi.policy.monitoring import ALERT_RULES, ANONYMOUS_GRAFANA
+from tests.unit.policy.views import a_pod, an_object, below, paths
 
+METADATA = {"name": "a", "namespace": "hpc"}
 INI = 'values.grafana["grafana.ini"]["auth.anonymous"].org_role'
 
 
@@ -91,3 +91,22 @@ def test_what_a_preview_does_not_know_is_judged_later() -> None:
     assert paths(ANONYMOUS_GRAFANA, of_ini(UNKNOWN, "Admin"), unknown=True) == [INI]
     assert paths(ANONYMOUS_GRAFANA, of_ini(True, UNKNOWN), unknown=True) == [INI]
     assert paths(ANONYMOUS_GRAFANA, of_ini(UNKNOWN, "Viewer"), unknown=True) == []
+
+
+def rules(kind: str = "PrometheusRule", **spec: Any) -> ResourceView:
+    return an_object(f"monitoring.coreos.com/v1:{kind}", {"metadata": METADATA, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("resource", "watches"),
+    [
+        (rules(groups=[{"rules": [{"alert": "A", "expr": "1"}]}]), True),
+        (rules(groups=UNKNOWN), True),
+        (rules(groups=[]), False),
+        (rules(groups=[{"rules": [{"record": "a", "expr": "1"}]}]), False),
+        (rules("PrometheusRulePatch", groups=[{"rules": [{"alert": "A"}]}]), False),
+    ],
+)
+def test_a_cluster_is_watched_by_alerts(resource: ResourceView, *, watches: bool) -> None:
+    controller = below("Controller", an_object("apps/v1:StatefulSet", {"metadata": METADATA}, "hpc-controller"))
+    assert (paths(ALERT_RULES, controller, resource) == []) is watches
