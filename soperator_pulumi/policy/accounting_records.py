@@ -102,7 +102,10 @@ _START, _YEARS = date(2001, 1, 1), 28
 
 
 def longest_gap(schedule: str) -> int | None:
-    """Return the most days between two starts; None for a text that is not a schedule, or that never starts."""
+    """Return the most days between two starts of a cron schedule, however it is written.
+
+    None for a text that is not a schedule, or that never starts.
+    """
     last: date | None = None
     longest = None
     try:

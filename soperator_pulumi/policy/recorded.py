@@ -38,6 +38,8 @@ from soperator_pulumi.simulation.deployment import PROJECT, STACK, Deployment, R
 
 __all__ = ["Judgement", "Violation", "judge"]
 
+_GROUP = "kubernetes:yaml/v2:ConfigGroup"
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -185,11 +187,12 @@ def _plain(value: Any, path: Path, marked: set[Path]) -> Any:  # noqa: ANN401 an
     return value
 
 
-_GROUP = "kubernetes:yaml/v2:ConfigGroup"
-
-
 def opened(resource: ResourceView) -> Iterator[ResourceView]:
-    """Yield the objects of a `ConfigGroup`, named as its provider names them, and any other resource unchanged."""
+    """Yield the objects of a `ConfigGroup`, named as its provider names them, and any other resource unchanged.
+
+    A provider registers them in an engine, but not in a recorded deployment. Source:
+    https://www.pulumi.com/registry/packages/kubernetes/api-docs/yaml/v2/configgroup/
+    """
     yield resource
     if resource.type != _GROUP:
         return

@@ -1,4 +1,4 @@
-"""Alerts of a cluster: what counts as one. Grafana without admins who need no login, however its options are written."""
+"""Alerts of a cluster, and Grafana without admins who need no login, however its options are written."""
 
 from typing import Any
 
