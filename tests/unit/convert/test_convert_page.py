@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from soperator_pulumi.convert.conversion import Fate
-from soperator_pulumi.convert.conversion_report import TITLES
+from soperator_pulumi.convert.output import TITLES
 from soperator_pulumi.convert.sources import SourceKind
 from tests.unit.convert.conversions import DATA
 from tools import paths
