@@ -8,13 +8,12 @@ from typing import Any
 
 from soperator_pulumi.convert.conversion import TO_ADD, Addition, Conversion, LeafAccount, Placed
 from soperator_pulumi.convert.gpu_parts import warn_of_unlocked_memory
-from soperator_pulumi.convert.kubernetes_objects import account_for_others
 from soperator_pulumi.convert.output import report_text, stack_text
+from soperator_pulumi.convert.rules import account_for_others
 from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
 from soperator_pulumi.convert.slinky_values import convert_slinky_values
 from soperator_pulumi.convert.slurm_text import give_every_node_set_a_partition
-from soperator_pulumi.convert.soperator_resources import convert_soperator_resources
-from soperator_pulumi.convert.soperator_values import convert_soperator_values
+from soperator_pulumi.convert.soperator_conversion import convert_soperator_resources, convert_soperator_values
 from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
 from soperator_pulumi.convert.yaml_tree import leaves_of, overlaid
 from soperator_pulumi.errors import ConversionError, Problem, SpecError

@@ -1,16 +1,18 @@
 """Parts of pods that both projects write as Kubernetes does: placement, resources, image pulls, mounted volumes."""
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
-from soperator_pulumi.convert.amounts import gib, whole_gib
 from soperator_pulumi.convert.container_parts import SETTINGS_OF_IMAGES, is_of_images
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.spec.login import object_name
 from soperator_pulumi.spec.submount import SubmountRole
 from soperator_pulumi.spec.types.absolute_path import HOMES, SHARED_MEMORY
+from soperator_pulumi.spec.types.quantity import GIB, amount
 
 _TOLERATION = {
     "key": "key",
@@ -59,7 +61,7 @@ def put_resources(work: Conversion, role: dict[str, Any], kind: str, amounts: Se
     for name in ("cpu", "memory"):
         place = amounts.at(name)
         if place:
-            work.put(work.mapping("pod_resources", kind, of=role), name, _quantity(place, name), place)
+            work.put(work.mapping("pod_resources", kind, of=role), name, _accepted_quantity(place, name), place)
 
 
 def put_pods(work: Conversion, role: dict[str, Any], resources: Section, pod: Section) -> None:
@@ -70,7 +72,7 @@ def put_pods(work: Conversion, role: dict[str, Any], resources: Section, pod: Se
     put_priority(work, role, pod)
 
 
-def _quantity(place: Section, name: str) -> object:
+def _accepted_quantity(place: Section, name: str) -> object:
     """Return a quantity as the spec accepts it: memory always has a unit."""
     value = place.plain()
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
@@ -78,6 +80,31 @@ def _quantity(place: Section, name: str) -> object:
     if name == "memory" and str(value).isdecimal():
         return f"{-(-int(value) // 1024)}Ki"
     return str(value)
+
+
+def quantity(value: object) -> Decimal | None:
+    """Return a quantity as a number of CPUs or bytes; None if the value is not a quantity."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    try:
+        return amount(str(value))
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def gib(value: object) -> float | int | None:
+    """Return a quantity of memory in GiB, exactly: an int if it is whole."""
+    found = quantity(value)
+    if found is None:
+        return None
+    exact = found / GIB
+    return int(exact) if exact == int(exact) else float(exact)
+
+
+def whole_gib(value: object) -> int | None:
+    """Return a quantity of storage in whole GiB, rounded up."""
+    found = quantity(value)
+    return None if found is None else max(1, math.ceil(found / GIB))
 
 
 def put_priority(work: Conversion, role: dict[str, Any], pod: Section) -> None:

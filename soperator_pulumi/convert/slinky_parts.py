@@ -7,25 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from soperator_pulumi.convert.amounts import gib, quantity, whole_gib
 from soperator_pulumi.convert.container_parts import put_plug_stack, tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, put_locked_memory, put_networks
-from soperator_pulumi.convert.monitoring_parts import put_metrics
 from soperator_pulumi.convert.pod_parts import (
     MountedVolume,
     Submounts,
+    gib,
     place_pods,
     put_pods,
     put_priority,
     put_resources,
+    quantity,
+    whole_gib,
 )
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_images,
     require_jail_image,
 )
-from soperator_pulumi.convert.service_parts import put_login_service
+from soperator_pulumi.convert.service_parts import put_login_service, put_metrics
 from soperator_pulumi.convert.slinky_rules import FILE, FILES
 from soperator_pulumi.convert.slurm_counterparts import entries, put_layout, scheduled_cpus
 from soperator_pulumi.convert.slurm_text import (

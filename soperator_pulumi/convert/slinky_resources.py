@@ -6,10 +6,9 @@ from typing import Any
 from soperator_pulumi.convert import rules, slinky_parts
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import NETWORKS
-from soperator_pulumi.convert.kubernetes_objects import OBJECT_RULES, account_for_others, only_one
 from soperator_pulumi.convert.pod_parts import Submounts, pull_settings
 from soperator_pulumi.convert.required_values import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import OBJECT_RULES, Rule, account_for_others, cannot, needless, only_one
 from soperator_pulumi.convert.service_parts import (
     ACCOUNTING,
     REST,
@@ -40,7 +39,7 @@ _NODE_SET_DEFAULTS = {"replicas": 1, "updateStrategy": {"rollingUpdate": {"maxUn
 
 _OTHER_KINDS = {_ACCOUNTING: ACCOUNTING, _REST_API: REST, "Token": TOKENS}
 
-_POD_RULES = pod_rules("template.spec", "template.metadata")
+_RESOURCE_POD_RULES = pod_rules("template.spec", "template.metadata")
 
 _CONTROLLER_RULES: tuple[Rule, ...] = (
     *needless("accounting belongs to its cluster here", "accountingRef.**"),
@@ -49,7 +48,7 @@ _CONTROLLER_RULES: tuple[Rule, ...] = (
     *cannot(FILE, "configFileRefs.**"),
     *cannot(SCRIPTS, "prolog*.**", "epilog*.**"),
     *CONTROLLER_RULES,
-    *_POD_RULES,
+    *_RESOURCE_POD_RULES,
 )
 
 
@@ -81,15 +80,15 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
         slinky_parts.put_name(work, root.at("metadata", "name"))
     work.require(work.stack, "name", "the input has no Controller to take it from")
     slinky_parts.put_controller(work, spec, spec.at("template", "spec"))
-    _put_services(work, own, controller)
+    _put_service_resources(work, own, controller)
     partitions = slinky_parts.put_extra_conf(work, spec)
     _put_files(work, spec.at("configFileRefs"), sources)
     logins = [source.root for source in own if source.resource == _LOGIN_SET]
     accounts = ServiceAccounts(work, service_accounts(source.root for source in sources))
-    _put_login(work, logins, submounts, accounts)
+    _put_login_resources(work, logins, submounts, accounts)
     node_sets = [source.root for source in own if source.resource == _NODE_SET]
     items: dict[str, dict[str, Any]] = {}
-    specs = [_over(node_set) for node_set in node_sets]
+    specs = [_over_defaults(node_set) for node_set in node_sets]
     for node_tree, node_spec in zip(node_sets, specs, strict=True):
         name, origin = _slurm_name(node_tree)
         node_set = SlinkyNodeSet(
@@ -104,10 +103,14 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     _put_pulls(work, [spec, *(login.at("spec") for login in (*logins, *node_sets))])
     rules.apply(work, spec, spec.leaves(), 1, _CONTROLLER_RULES)
     for login in logins:
-        rules.apply(work, login.at("spec"), login.at("spec").leaves(), 1, (*LOGIN_RULES, *_POD_RULES))
+        rules.apply(work, login.at("spec"), login.at("spec").leaves(), 1, (*LOGIN_RULES, *_RESOURCE_POD_RULES))
     for tree, node_spec in zip(node_sets, specs, strict=True):
         rules.apply(
-            work, node_spec, [*tree.at("spec").leaves(), *node_spec.leaves()], 1, (*NODE_SET_RULES, *_POD_RULES)
+            work,
+            node_spec,
+            [*tree.at("spec").leaves(), *node_spec.leaves()],
+            1,
+            (*NODE_SET_RULES, *_RESOURCE_POD_RULES),
         )
     services = [source.root for source in own if source.resource in {_ACCOUNTING, _REST_API}]
     for tree in (root, *logins, *node_sets, *services):
@@ -117,7 +120,7 @@ def convert_slinky_resources(work: Conversion, sources: Sequence[Source]) -> Non
     account_for_others(work, sources, _OTHER_KINDS)
 
 
-def _put_services(work: Conversion, own: Sequence[Source], controller: Source | None) -> None:
+def _put_service_resources(work: Conversion, own: Sequence[Source], controller: Source | None) -> None:
     """Write accounting and the REST API. Without a Controller, neither is known."""
     accounting, rest = only_one(own, _ACCOUNTING), only_one(own, _REST_API)
     if accounting is not None:
@@ -129,7 +132,9 @@ def _put_services(work: Conversion, own: Sequence[Source], controller: Source | 
         put_slinky_rest(work, rest.root.at("spec"), rest.root.at("spec", "template", "spec"))
 
 
-def _put_login(work: Conversion, logins: Sequence[Section], submounts: Submounts, accounts: ServiceAccounts) -> None:
+def _put_login_resources(
+    work: Conversion, logins: Sequence[Section], submounts: Submounts, accounts: ServiceAccounts
+) -> None:
     if not logins:
         slinky_parts.put_no_login(work)
         return
@@ -168,6 +173,6 @@ def _put_pulls(work: Conversion, specs: Sequence[Section]) -> None:
     )
 
 
-def _over(resource: Section) -> Section:
+def _over_defaults(resource: Section) -> Section:
     spec = resource.at("spec")
     return Section(overlaid(defaults(_NODE_SET_DEFAULTS, ("spec",), spec.path), spec.tree), spec.path)

@@ -1,9 +1,9 @@
 """Accounts of parts of a Slinky cluster that a cluster here does not have."""
 
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS
-from soperator_pulumi.convert.monitoring_parts import METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
+from soperator_pulumi.convert.service_parts import METRICS
 from soperator_pulumi.convert.user_pod_parts import metadata_rules
 
 KEYS = "daemons here share a generated munge key; secrets.munge_key names your own"

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from soperator_pulumi.convert.amounts import whole_gib
 from soperator_pulumi.convert.container_parts import put_pyxis
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.monitoring_parts import put_metrics
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources, whole_gib
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_allowed_sources,
@@ -16,6 +14,7 @@ from soperator_pulumi.convert.required_values import (
 )
 from soperator_pulumi.convert.service_parts import (
     put_database,
+    put_metrics,
     put_no_accounting,
     put_operator_database,
     put_purges,

@@ -4,11 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from soperator_pulumi.convert.amounts import gib, quantity
 from soperator_pulumi.convert.container_parts import tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gpu_type, put_gres
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources
+from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, gib, place_pods, put_resources, quantity
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_counterparts import COUNTS, put_layout, scheduled_cpus

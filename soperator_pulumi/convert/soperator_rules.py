@@ -1,10 +1,9 @@
 """Accounts of parts of a soperator cluster that a cluster here does not have."""
 
 from soperator_pulumi.convert.container_parts import PLUGINS
-from soperator_pulumi.convert.monitoring_parts import MACHINES, METRICS
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
-from soperator_pulumi.convert.service_parts import ACCOUNTING, REST
+from soperator_pulumi.convert.service_parts import ACCOUNTING, MACHINES, METRICS, REST
 
 SCRIPTS = "images here do not have soperator's health checks, prologs and epilogs"
 CONTROLLERS = "soperator's own controllers are not needed: `up` does their work"

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.kubernetes_objects import CHART_LABELS
-from soperator_pulumi.convert.rules import Rule, cannot, needless
+from soperator_pulumi.convert.rules import CHART_LABELS, Rule, cannot, needless
 from soperator_pulumi.convert.yaml_tree import Section
 from soperator_pulumi.spec.user_pods import OWN_PREFIXES
 

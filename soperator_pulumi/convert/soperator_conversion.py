@@ -1,18 +1,18 @@
-"""Values of soperator's Helm charts: slurm-cluster, nodesets, and soperator-fluxcd, which holds both of them."""
+"""Conversion of soperator: values of its Helm charts, and its custom resources, of the releases with node sets."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from soperator_pulumi.convert import rules
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.monitoring_parts import ACTIVE_CHECK_RULES, MACHINES, put_active_checks
 from soperator_pulumi.convert.pod_parts import pull_settings
 from soperator_pulumi.convert.required_values import WHY
-from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
-from soperator_pulumi.convert.service_parts import ACCOUNTING
+from soperator_pulumi.convert.rules import OBJECT_RULES, Rule, account_for_others, cannot, empty, needless, only_one
+from soperator_pulumi.convert.service_parts import ACCOUNTING, ACTIVE_CHECK_RULES, MACHINES, put_active_checks
 from soperator_pulumi.convert.soperator_cluster import convert_cluster
 from soperator_pulumi.convert.soperator_node_sets import NODE_SET_RULES, SourceNodeSet
-from soperator_pulumi.convert.soperator_releases import check_release, node_set_defaults
 from soperator_pulumi.convert.soperator_rules import (
     CLUSTER_DEFAULTS,
     CLUSTER_RULES,
@@ -21,6 +21,55 @@ from soperator_pulumi.convert.soperator_rules import (
 )
 from soperator_pulumi.convert.sources import Source, SourceKind
 from soperator_pulumi.convert.yaml_tree import Section, Tree, defaults, overlaid
+from soperator_pulumi.errors import ConversionError
+
+_KNOWN = "5.0.0"
+"""Release whose keys and defaults are known."""
+
+_NODE_SET_DEFAULTS = {"replicas": 1, "maxUnavailable": 500, "docker": {"enabled": True}}
+_NODE_SET_DEFAULTS_BEFORE = {"replicas": 1, "maxUnavailable": "20%"}
+"""Defaults of a NodeSet until 4.1."""
+
+_FORMER_KEYS = ("ncclSettings", "telemetry")
+"""Keys that only the chart of 1.x has."""
+
+
+def node_set_defaults(version: str) -> Mapping[str, Any]:
+    """Return the defaults of a NodeSet that differ from those here. Without a version, they are those of 5.0.0."""
+    major = _major(version)
+    return _NODE_SET_DEFAULTS_BEFORE if major is not None and major < int(_KNOWN[0]) else _NODE_SET_DEFAULTS
+
+
+def check_release(work: Conversion, cluster: Section, version: str, name: str) -> None:
+    """Add a remark about an earlier release with the same form.
+
+    Args:
+        work: The conversion.
+        cluster: Place with `slurmNodes`.
+        version: Release that wrote the input, or an empty text.
+        name: Name of the file in errors.
+
+    Raises:
+        ConversionError: The workers are described in the cluster, as in 1.x, and not in node sets.
+    """
+    size = cluster.at("slurmNodes", "worker", "size").plain()
+    former = [key for key in _FORMER_KEYS if cluster.at(key)]
+    major = _major(version)
+    if major == 1 or former or (isinstance(size, int) and size > 0):
+        release = "1.x or 2.x (slurmNodes.worker)" if size else f"1.x ({', '.join(former)})"
+        raise ConversionError(
+            f"{name}: soperator {f'1.x ({version})' if major == 1 else release} has its workers in slurmNodes.worker. "
+            "Since 3.0 they are node sets: upgrade soperator first, or write them as `nodesets` of the chart nodesets, "
+            "set slurmNodes.worker.size to 0, and remove crVersion and other keys of 1.x."
+        )
+    if major is not None and major < int(_KNOWN[0]):
+        work.remarks.append(f"Written by soperator {version}, and read with the keys of {_KNOWN}.")
+
+
+def _major(version: str) -> int | None:
+    found = re.match(r"v?(\d+)\.", version)
+    return int(found[1]) if found else None
+
 
 _CHART_DEFAULTS = {
     "clusterName": "slurm1",
@@ -190,3 +239,75 @@ def _put_rest(work: Conversion, values: Section, node_sets: Section) -> None:
 
 def _each(places: Sequence[Section], *keys: str) -> list[Section]:
     return [place.at(key) for place in places for key in keys if place.at(key)]
+
+
+_CLUSTER = "SlurmCluster"
+_NODE_SET = "NodeSet"
+
+_RESOURCE_RULES: tuple[Rule, ...] = (
+    *needless("release of soperator that wrote the resource", "crVersion"),
+    *CLUSTER_RULES,
+)
+
+_NODE_SET_RESOURCE_RULES: tuple[Rule, ...] = (
+    *cannot("resources here are CPU and memory", "slurmd.resources.ephemeral-storage"),
+    *NODE_SET_RULES,
+)
+
+_OTHER_KINDS = {
+    "ActiveCheck": "active health checks are not supported yet",
+    "JailedConfig": "files of the jail come with its image; slurm.conf is rendered",
+    "NodeConfigurator": "configuration of machines is not part of a cluster here",
+    "NodeSetPowerState": "nodes that Slurm starts and stops are not supported yet",
+}
+
+
+def convert_soperator_resources(work: Conversion, sources: Sequence[Source]) -> None:
+    """Convert the cluster that soperator's custom resources describe.
+
+    Args:
+        work: The conversion.
+        sources: The resources, which may include other Kubernetes objects.
+
+    Raises:
+        ConversionError: There are two clusters.
+    """
+    own = [source for source in sources if source.kind is SourceKind.SOPERATOR_RESOURCE]
+    cluster = only_one(own, _CLUSTER)
+    node_sets = [source.root for source in own if source.resource == _NODE_SET]
+    given = cluster.root if cluster is not None else Section(None)
+    version = given.at("spec", "crVersion").text()
+    if cluster is not None:
+        check_release(work, given.at("spec"), version, cluster.path.rstrip(": "))
+    spec = _over(given, CLUSTER_DEFAULTS)
+    items = [
+        SourceNodeSet(node_set.at("metadata", "name"), _over(node_set, node_set_defaults(version)))
+        for node_set in node_sets
+    ]
+    convert_cluster(work, spec, given.at("metadata", "name"), items)
+    _put_pull_settings(work, spec, [item.spec for item in items])
+    if cluster is None:
+        work.require(work.stack, "name", "the input has no SlurmCluster to take it from")
+    rules.apply(work, spec, [*given.at("spec").leaves(), *spec.leaves()], 1, _RESOURCE_RULES)
+    for item, node_set in zip(items, node_sets, strict=True):
+        rules.apply(work, item.spec, [*node_set.at("spec").leaves(), *item.spec.leaves()], 1, _NODE_SET_RESOURCE_RULES)
+    for tree in (given, *node_sets):
+        rules.apply(work, tree, tree.leaves(), 0, OBJECT_RULES)
+    account_for_others(work, sources, _OTHER_KINDS)
+
+
+def _over(resource: Section, custom_resource: object) -> Section:
+    spec = resource.at("spec")
+    return Section(overlaid(defaults(custom_resource, ("spec",), spec.path), spec.tree), spec.path)
+
+
+def _put_pull_settings(work: Conversion, cluster: Section, node_sets: Sequence[Section]) -> None:
+    nodes = cluster.at("slurmNodes")
+    containers = [nodes.at(*keys) for keys in (("controller", "slurmctld"), ("login", "sshd"), ("controller", "munge"))]
+    containers += [nodes.at("login", "munge"), cluster.at("populateJail")]
+    images = [node_set.at(name, "image") for node_set in node_sets for name in ("slurmd", "munge")]
+    pull_settings(
+        work,
+        [*(container.at("imagePullPolicy") for container in containers), *(image.at("pullPolicy") for image in images)],
+        [container.at("imagePullSecrets") for container in [*containers, *node_sets]],
+    )
