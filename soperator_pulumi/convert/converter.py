@@ -10,8 +10,7 @@ from soperator_pulumi.convert.conversion import TO_ADD, Addition, Conversion, Le
 from soperator_pulumi.convert.gpu_parts import warn_of_unlocked_memory
 from soperator_pulumi.convert.output import report_text, stack_text
 from soperator_pulumi.convert.rules import account_for_others
-from soperator_pulumi.convert.slinky_resources import convert_slinky_resources
-from soperator_pulumi.convert.slinky_values import convert_slinky_values
+from soperator_pulumi.convert.slinky_conversion import convert_slinky_resources, convert_slinky_values
 from soperator_pulumi.convert.slurm_text import give_every_node_set_a_partition
 from soperator_pulumi.convert.soperator_conversion import convert_soperator_resources, convert_soperator_values
 from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
