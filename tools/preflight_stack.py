@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 
-from soperator_pulumi.cli import preflight, preflight_options
+from soperator_pulumi.cli import preflight
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kube_api import Cluster
@@ -18,9 +18,9 @@ def main() -> int:
     """Check all clusters of the stack that the command line names, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stack", default="local", help="name of stacks/Pulumi.<stack>.yaml (default: local)")
-    preflight_options.add_options(parser)
+    preflight.add_options(parser)
     given = parser.parse_args()
-    options = preflight_options.options_of(given)
+    options = preflight.options_of(given)
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None and not chosen.kubeconfig.exists():
         raise UserError("There is no cluster to look at. Start one: make up")

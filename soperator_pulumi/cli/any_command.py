@@ -46,11 +46,40 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_stack_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the option for outputs of other stacks, which this command does not read itself."""
+    parser.add_argument(
+        "--stack-output",
+        metavar="STACK:NAME=VALUE",
+        action="append",
+        default=[],
+        type=_stack_output,
+        help="output of another stack, which is not read here: organization/storage/prod:claim=data",
+    )
+
+
 def access_in(given: argparse.Namespace) -> Access:
     """Return the Kubernetes that the command line chooses."""
     return Access(given.kubeconfig, given.context)
 
 
+def stack_outputs_in(given: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """Return the outputs on a command line, by stack and name."""
+    found: dict[str, dict[str, str]] = {}
+    for stack, name, value in given.stack_output:
+        found.setdefault(stack, {})[name] = value
+    return found
+
+
 def print_json(value: object) -> None:
     """Print a value for a program."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def _stack_output(text: str) -> tuple[str, str, str]:
+    place, assigned, value = text.partition("=")
+    stack, named, name = place.rpartition(":")
+    if not (assigned and named and stack.count("/") == 2 and name and value):
+        needed = "needs <organization>/<project>/<stack>:<output>=<value>"
+        raise argparse.ArgumentTypeError(f'got "{place}", {needed}')
+    return stack, name, value

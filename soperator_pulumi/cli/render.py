@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from soperator_pulumi.cli import say
-from soperator_pulumi.cli.any_command import Command
-from soperator_pulumi.cli.preflight_options import add_stack_outputs, stack_outputs_in
+from soperator_pulumi.cli.any_command import Command, add_stack_outputs, stack_outputs_in
 from soperator_pulumi.errors import Problem, SoperatorError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.simulation.manifests import manifests_of

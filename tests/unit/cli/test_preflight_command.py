@@ -12,7 +12,7 @@ from pulumi_kubernetes.storage.v1 import StorageClass
 
 from soperator_pulumi import SlurmCluster, cli
 from soperator_pulumi.cli import preflight
-from soperator_pulumi.cli.preflight_options import Options, add_options, options_of
+from soperator_pulumi.cli.preflight import Options, add_options, options_of
 from soperator_pulumi.errors import SpecError
 from soperator_pulumi.operations.preflight import (
     access_rights,
