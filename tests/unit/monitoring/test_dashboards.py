@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from soperator_pulumi.monitoring.dashboards import DASHBOARDS
-from soperator_pulumi.monitoring.dashboards.job_details import JOB_DETAILS
+from soperator_pulumi.monitoring.dashboards.jobs import JOB_DETAILS
 from soperator_pulumi.monitoring.grafana import dashboard_json, dashboard_text
 from soperator_pulumi.monitoring.panels import COLUMNS, HERE, Dashboard
 from tests.unit.monitoring.promql import judged, rules_file
