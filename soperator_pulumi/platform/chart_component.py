@@ -1,4 +1,4 @@
-"""Base class of the platform's components: a namespace, the release of a chart, and their order."""
+"""Base class of the platform's components: a namespace, the release of a chart, and their order; and tolerations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,9 +24,13 @@ from soperator_pulumi.platform.description import (
 from soperator_pulumi.platform.requirements import namespace_requirements, requirements
 from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec
+from soperator_pulumi.spec.scheduling import Toleration
 
 REASON = "soperator-pulumi/privileged-because"
 """Annotation of a namespace with the reason for the level `privileged`, which a policy requires."""
+
+GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""Usual taint of machines with GPUs, which NVIDIA's charts tolerate."""
 
 PART_OF = {"app.kubernetes.io/part-of": "soperator-platform"}
 """Label of the platform's own objects."""
@@ -217,3 +221,17 @@ def check_installed(component: str, scope: PartScope, spec: PlatformSpec) -> Ins
     return InstalledParts(
         f"{component}-installed", access=scope.access, where=WHERE, requirements=asked, own=own, opts=scope.options()
     )
+
+
+def written_tolerations(tolerations: Sequence[Toleration]) -> list[dict[str, Any]]:
+    """Return tolerations under the keys that Kubernetes uses."""
+    return [
+        {
+            "operator": toleration.operator.value,
+            **({} if toleration.key is None else {"key": toleration.key}),
+            **({} if toleration.value is None else {"value": toleration.value}),
+            **({} if toleration.effect is None else {"effect": toleration.effect.value}),
+            **({} if toleration.toleration_seconds is None else {"tolerationSeconds": toleration.toleration_seconds}),
+        }
+        for toleration in tolerations
+    ]

@@ -2,8 +2,7 @@
 
 from typing import Any, ClassVar
 
-from soperator_pulumi.platform.chart_component import ChartComponent, PartScope
-from soperator_pulumi.platform.tolerations import GPU_TAINT, written
+from soperator_pulumi.platform.chart_component import GPU_TAINT, ChartComponent, PartScope, written_tolerations
 from soperator_pulumi.spec.platform.gpu_operator import DriverSource, GpuOperatorSpec
 
 
@@ -22,7 +21,7 @@ _BECAUSE = "driver, toolkit and device plugin load kernel modules and mount the 
 def gpu_operator_values(spec: GpuOperatorSpec) -> dict[str, Any]:
     """Return the default values for the chart."""
     # A list replaces the chart's list, so both lists repeat the chart's own taint.
-    tolerations = [GPU_TAINT, *written(spec.tolerations)]
+    tolerations = [GPU_TAINT, *written_tolerations(spec.tolerations)]
     place = spec.install_dir
     return {
         "operator": {"runtimeClass": spec.runtime_class},

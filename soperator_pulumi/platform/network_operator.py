@@ -7,9 +7,8 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from soperator_pulumi.platform.chart_component import PART_OF, ChartComponent, PartScope
+from soperator_pulumi.platform.chart_component import GPU_TAINT, PART_OF, ChartComponent, PartScope, written_tolerations
 from soperator_pulumi.platform.charts import NETWORK_OPERATOR
-from soperator_pulumi.platform.tolerations import GPU_TAINT, written
 from soperator_pulumi.spec.platform.network_operator import (
     IpPool,
     NetworkKind,
@@ -89,7 +88,7 @@ def network_operator_values(spec: NetworkOperatorSpec) -> dict[str, Any]:
         # A Kubernetes needs only one Node Feature Discovery: the GPU Operator's if it is there.
         "nfd": {"enabled": bool(spec.node_feature_discovery), "deployNodeFeatureRules": True},
         "sriovNetworkOperator": {"enabled": False},
-        "operator": {"tolerations": [*_OF_CONTROL_PLANE, GPU_TAINT, *written(spec.tolerations)]},
+        "operator": {"tolerations": [*_OF_CONTROL_PLANE, GPU_TAINT, *written_tolerations(spec.tolerations)]},
     }
 
 
@@ -151,7 +150,7 @@ def nic_cluster_policy(spec: NetworkOperatorSpec) -> dict[str, Any]:
         parts["secondaryNetwork"] = {**network, **({"ipoib": image("ipoib-cni")} if ipoib else {})}
     if spec.ip_pools:
         parts["nvIpam"] = image("nvidia-k8s-ipam")
-    return {**parts, **_placement(spec), "tolerations": [GPU_TAINT, *written(spec.tolerations)]}
+    return {**parts, **_placement(spec), "tolerations": [GPU_TAINT, *written_tolerations(spec.tolerations)]}
 
 
 def _whole(name: str, devices: SelectedDevices, *, rdma: bool) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from soperator_pulumi.lifecycle import AccessArgs, InstalledParts, KubernetesAcc
 from soperator_pulumi.platform.cert_manager import CertManager
 from soperator_pulumi.platform.chart_component import ChartComponent, PartScope, check_installed
 from soperator_pulumi.platform.cilium import Cilium
-from soperator_pulumi.platform.description import InvalidPlatformError, parse_platform, require_charts
+from soperator_pulumi.platform.description import InvalidPlatformError, parse_platform, provided_by, require_charts
 from soperator_pulumi.platform.gpu_operator import GpuOperator
 from soperator_pulumi.platform.kube_prometheus_stack import KubePrometheusStack, PrometheusDefinitions
 from soperator_pulumi.platform.mariadb_operator import MariadbOperator
 from soperator_pulumi.platform.network_operator import NetworkOperator
-from soperator_pulumi.platform.offers import provided_by
 from soperator_pulumi.platform.shared_storage import SharedStorage
 from soperator_pulumi.spec.args import PlatformArgs
 from soperator_pulumi.spec.platform.kube_prometheus_stack import KubePrometheusStackSpec

@@ -122,8 +122,8 @@ def _read_platform(values: Mapping[str, Any], outputs: StackOutputs, specs: _Spe
     """Read the platform of the stack into `specs`, and return what it offers to the stack's clusters."""
     if PLATFORM not in values:
         return {}
-    from soperator_pulumi.platform.description import parse_platform  # noqa: PLC0415 - no other stack waits for it
-    from soperator_pulumi.platform.offers import provided_by  # noqa: PLC0415
+    # No other stack waits for it.
+    from soperator_pulumi.platform.description import parse_platform, provided_by  # noqa: PLC0415
 
     description = outputs.resolve(values[PLATFORM], _place_in_platform)
     try:
