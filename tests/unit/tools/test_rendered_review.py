@@ -48,11 +48,12 @@ def test_a_base_that_does_not_render_is_named() -> None:
 
 
 def test_findings_of_policies_are_on_the_page_and_refuse() -> None:
-    violation = Violation("a", "no owner ````", policy="labels", level=PolicyLevel.MANDATORY, resource=None)
-    advice = Violation("b", "many", policy="sizes", level=PolicyLevel.ADVISORY, resource=None)
+    mandatory, advisory = PolicyLevel.MANDATORY, PolicyLevel.ADVISORY
+    violation = Violation("a", "no owner ````", cure="Add it.", policy="labels", level=mandatory, resource=None)
+    advice = Violation("b", "many", cure="Lower it.", policy="sizes", level=advisory, resource=None)
     shown = rendered_review.page("prod", BASE, BASE, [advice, violation])
-    assert shown.startswith("## Manifests of `prod`: refused\n\n````text\n[advisory] sizes: b: many.\n````")
-    assert shown.endswith("`````text\n[mandatory] labels: a: no owner ````.\n`````")
+    assert shown.startswith("## Manifests of `prod`: refused\n\n````text\n[advisory] sizes: b: many.\nLower it.\n````")
+    assert shown.endswith("`````text\n[mandatory] labels: a: no owner ````.\nAdd it.\n`````")
 
 
 def a_repository(folder: Path, recipe: str) -> Path:
