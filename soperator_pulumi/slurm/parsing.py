@@ -104,6 +104,10 @@ def _job(job: dict[str, Any]) -> Job:
     )
 
 
+_SEPARATORS = re.compile(r"(?P<brackets>\[[^\]]*\]?)|[\s,]+")
+"""Separators of a list of nodes, and brackets, whose own ones stay. It reads every character of a user's list once."""
+
+
 def _named_by_a_user(nodes: str) -> frozenset[str]:
     """Return the names in a user's own list of nodes; none if this package can't read it.
 
@@ -111,7 +115,7 @@ def _named_by_a_user(nodes: str) -> frozenset[str]:
     separators. A form that isn't known fails no answer: it would keep admins from draining any node.
     """
     try:
-        return frozenset(expand(re.sub(r"[\s,]+(?![^\[]*\])", ",", nodes).strip(",")))
+        return frozenset(expand(_SEPARATORS.sub(lambda found: found["brackets"] or ",", nodes).strip(",")))
     except ValueError:
         return frozenset()
 

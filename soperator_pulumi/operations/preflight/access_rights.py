@@ -190,7 +190,11 @@ def platform_right_findings(
 
     A user who may not give rights of others can still have all of them, so that alone is a warning.
     """
-    own = [(*_OF_PLATFORM[body["kind"]], str(body["metadata"].get("namespace", ""))) for body in objects]
+    own = [
+        (*_OF_PLATFORM[body["kind"]], str(body["metadata"].get("namespace", "")))
+        for body in objects
+        if body["kind"] in _OF_PLATFORM  # others have the platform's label from their user
+    ]
     outside = [(_RBAC, "clusterroles", ""), (_RBAC, "clusterrolebindings", "")] if charts else []
     outside += [kind for chart in charts for kind in _OUTSIDE[chart.part]]
     gives = [Right(_RBAC, "clusterroles", "", verb) for verb in _GIVES_RIGHTS] if charts else []

@@ -239,6 +239,14 @@ def test_a_list_of_nodes_in_a_users_own_form_is_read_as_slurm_reads_it(nodes: st
     assert job.required_nodes == {"cpu-0", "cpu-1"}
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("part", ["a,", "[", "[,", " ,"])
+def test_a_long_list_of_nodes_of_a_user_is_read_in_time_that_grows_with_its_length(part: str) -> None:
+    """What looks ahead at every separator takes the square of it."""
+    (job,) = read_jobs(a_job(job_state=["PENDING"], nodes="", required_nodes=part * 100_000))
+    assert len(job.required_nodes) <= 1
+
+
 TEXTS = st.one_of(
     st.text(max_size=60), st.text(alphabet='ab-0123456789[],: \t\n\x1b\x85\u2028\u202e\\"{}()%=*', max_size=40)
 )

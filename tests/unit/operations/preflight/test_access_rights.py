@@ -90,6 +90,10 @@ def test_the_verbs_on_a_planned_kind_are_those_of_the_servers_own_resource() -> 
     ]
 
 
+def test_objects_of_users_with_the_label_of_a_platform_are_none_of_its_own() -> None:
+    assert [*platform_right_findings(Reviewing(), [], [{"kind": "ConfigMap", "metadata": {"name": "notes"}}])] == []
+
+
 def test_rights_that_a_platform_s_charts_need_are_refused_if_missing() -> None:
     found = [*platform_right_findings(Reviewing("create customresourcedefinitions", "update secrets"), [GPU_OPERATOR])]
     assert [(diagnosis.severity, diagnosis.path, diagnosis.found) for diagnosis in found] == [
