@@ -35,10 +35,10 @@ taken_out() {
 }
 
 named() {
-    reserved=$(scontrol -o show reservations 2>&1) || case $reserved in "No reservations"*) ;; *) return 0 ;; esac
-    reserved=$(printf '%s\n' "$reserved" | sed -n 's/.* Nodes=\([^ (]*\).*/\1/p')
+    reserving=$(scontrol -o show reservations 2>&1) || case $reserving in "No reservations"*) ;; *) return 0 ;; esac
+    reserving=$(printf '%s\n' "$reserving" | sed -n 's/.* Nodes=\([^ (]*\).*/\1/p')
     wanted=$(squeue -h -t pending -o %n) && used=$(squeue -h -w "$node" -o %N) || return 0
-    for list in $reserved $wanted $used; do
+    for list in $reserving $wanted $used; do
         scontrol show hostnames "$list" | grep -qx "$node" && return
     done
     return 1

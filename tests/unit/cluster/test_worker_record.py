@@ -168,3 +168,17 @@ def test_slurmd_registers_with_other_cpus_than_a_record_that_is_kept(worker: Wor
     worker.node("IDLE+DRAIN", "disk is broken", cpus=2)
     registers = f'{CONF} Weight=3 State=DRAIN Reason="{POD_START}"'
     assert worker.start(kept=True)[-3:-1] == ["--conf", registers], "so that Slurm takes the node out of service"
+
+
+@pytest.mark.parametrize("reserved_cores", [0, 1])
+@pytest.mark.parametrize(
+    "names", [{"jobs": "cpu-4\n"}, {"reservations": "ReservationName=a Nodes=cpu-4 NodeCnt=1\n"}, {}], ids=str
+)
+def test_a_record_kept_for_its_memory_alone_keeps_the_cores_of_gpus(
+    worker: Worker, reserved_cores: int, names: dict[str, str]
+) -> None:
+    reserved = f" CoreSpecCount={reserved_cores}" if reserved_cores else ""
+    worker.conf = CONF.replace("CPUs=4", f"CPUs=4{reserved}").replace("RealMemory=1024", "RealMemory=2048")
+    worker.node("IDLE" if names else "IDLE+DRAIN", "" if names else "disk is broken", reserved_cores=reserved_cores)
+    worker.write(**names)
+    assert worker.start(kept=True)[-2].startswith(f"{worker.conf} ")
