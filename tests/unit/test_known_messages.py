@@ -1,14 +1,11 @@
 """known_messages.so (images/bounds) in front of what stands for libslurm and slurmctld."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.spank_plugin.compiler import toolchain
-from tools.paths import ROOT
+from tests.unit.guarded_program import compiled
 
 LIBRARY = """\
 #include <slurm/slurm.h>
@@ -238,20 +235,7 @@ VERSIONS = {
 
 @pytest.fixture(scope="module", params=sorted(VERSIONS))
 def build(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    tools, build = toolchain(), tmp_path_factory.mktemp("messages") / "build"
-    shutil.copytree(ROOT / "images" / "bounds", build)
-    (build / "library.c").write_text(LIBRARY)
-    (build / "program.c").write_text(PROGRAM)
-    version = [f"-D{name}={value}" for name, value in VERSIONS[request.param].items()]
-    slurm = [*tools.slurm.removeprefix("SLURM_CFLAGS=").split(), *version]
-    compiled = [
-        [str(tools.make), "--silent", *tools.variables, "known_messages.so"],
-        [*tools.compiler, *slurm, "-fPIC", "-shared", "-o", "libmessages.so", "library.c"],
-        [*tools.compiler, *slurm, "-o", "program", "program.c", "-L.", "-lmessages", f"-Wl,-rpath,{build}"],
-    ]
-    for command in compiled:
-        subprocess.run(command, cwd=build, env={**os.environ, **tools.environment}, check=True, timeout=300)
-    return build
+    return compiled(tmp_path_factory.mktemp("messages"), "known_messages.so", LIBRARY, PROGRAM, VERSIONS[request.param])
 
 
 NAMES = THREE_HOSTS, NO_LIST_OF_HOSTS, NO_NAMES = range(3)

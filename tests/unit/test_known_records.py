@@ -1,14 +1,11 @@
 """known_records.so (images/bounds) in front of what stands for libslurm and slurmdbd."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.spank_plugin.compiler import toolchain
-from tools.paths import ROOT
+from tests.unit.guarded_program import compiled
 
 LIBRARY = """\
 #include <slurm/slurm.h>
@@ -101,19 +98,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tools, build = toolchain(), tmp_path_factory.mktemp("records") / "build"
-    shutil.copytree(ROOT / "images" / "bounds", build)
-    (build / "library.c").write_text(LIBRARY)
-    (build / "program.c").write_text(PROGRAM)
-    slurm = tools.slurm.removeprefix("SLURM_CFLAGS=").split()
-    compiled = [
-        [str(tools.make), "--silent", *tools.variables, "known_records.so"],
-        [*tools.compiler, *slurm, "-fPIC", "-shared", "-o", "librecords.so", "library.c"],
-        [*tools.compiler, "-o", "program", "program.c", "-L.", "-lrecords", f"-Wl,-rpath,{build}"],
-    ]
-    for command in compiled:
-        subprocess.run(command, cwd=build, env={**os.environ, **tools.environment}, check=True, timeout=300)
-    return build
+    return compiled(tmp_path_factory.mktemp("records"), "known_records.so", LIBRARY, PROGRAM)
 
 
 def told(

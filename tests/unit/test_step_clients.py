@@ -1,14 +1,11 @@
 """step_clients.so (images/bounds) in front of what stands for libslurm and slurmstepd, with a clock of its own."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.unit.spank_plugin.compiler import toolchain
-from tools.paths import ROOT
+from tests.unit.guarded_program import compiled
 
 LIBRARY = """\
 #include <errno.h>
@@ -107,19 +104,7 @@ VERSIONS = {
 
 @pytest.fixture(scope="module", params=sorted(VERSIONS))
 def build(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    tools, build = toolchain(), tmp_path_factory.mktemp("clients") / "build"
-    shutil.copytree(ROOT / "images" / "bounds", build)
-    (build / "library.c").write_text(LIBRARY)
-    (build / "program.c").write_text(PROGRAM)
-    version = [f"-D{name}={value}" for name, value in VERSIONS[request.param].items()]
-    compiled = [
-        [str(tools.make), "--silent", *tools.variables, "step_clients.so"],
-        [*tools.compiler, *version, "-fPIC", "-shared", "-o", "libclients.so", "library.c"],
-        [*tools.compiler, *version, "-o", "program", "program.c", "-L.", "-lclients", f"-Wl,-rpath,{build}"],
-    ]
-    for command in compiled:
-        subprocess.run(command, cwd=build, env={**os.environ, **tools.environment}, check=True, timeout=300)
-    return build
+    return compiled(tmp_path_factory.mktemp("clients"), "step_clients.so", LIBRARY, PROGRAM, VERSIONS[request.param])
 
 
 def told(build: Path, *waves: str, family: str = "4") -> list[tuple[str, int]]:
