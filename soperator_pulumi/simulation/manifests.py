@@ -29,10 +29,9 @@ from soperator_pulumi.operations.configuration.desired_files import DesiredFiles
 from soperator_pulumi.render import layout
 from soperator_pulumi.simulation.deployment import Deployment, Recorded, Secret
 from soperator_pulumi.simulation.manifests_page import ManifestsPage
-from soperator_pulumi.simulation.secret_commands import SecretNote, without_password
+from soperator_pulumi.simulation.secret_commands import SLURMDBD_CONF, SecretNote, without_password
 
 _KUBERNETES = "kubernetes:"
-_SLURMDBD_CONF = "slurmdbd.conf"
 
 _FIRST = ("apiVersion", "kind", "metadata", "name", "namespace")
 """Keys that start a mapping; the others follow by name."""
@@ -169,9 +168,9 @@ def _files_of_slurmdbd(data: object) -> dict[str, str]:
     if not isinstance(files, Mapping):
         return {}
     shown = {key: text.value if isinstance(text, Secret) else text for key, text in files.items()}
-    if _SLURMDBD_CONF not in shown or not all(isinstance(text, str) for text in shown.values()):
+    if SLURMDBD_CONF not in shown or not all(isinstance(text, str) for text in shown.values()):
         return {}
-    return {key: without_password(text) if key == _SLURMDBD_CONF else text for key, text in shown.items()}
+    return {key: without_password(text) if key == SLURMDBD_CONF else text for key, text in shown.items()}
 
 
 def _holds_secret(value: Any) -> bool:  # noqa: ANN401 any tree of values

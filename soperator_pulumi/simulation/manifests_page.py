@@ -1,7 +1,7 @@
 """Pages that go with the manifests of a stack: how to apply them, other effects of `pulumi up`, and the Secrets."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,12 +105,15 @@ class ManifestsPage:
 
     def _password(self, namespace: str) -> tuple[str, str]:
         """Return the Secret with the password of a cluster's database, and its key: one of the user, or generated."""
-        for resource in self.other_resources:
-            if acts_as(resource.type, "Prerequisites") and resource.inputs["namespace"] == namespace:
-                for reference in resource.inputs.get("references", []):
-                    if reference["path"].startswith("accounting.database.") and reference["path"].endswith(".password"):
-                        return reference["name"], reference["key"]
+        for inputs in self._prerequisites():
+            for reference in inputs.get("references", []) if inputs["namespace"] == namespace else []:
+                if reference["path"].startswith("accounting.database.") and reference["path"].endswith(".password"):
+                    return reference["name"], reference["key"]
         return GENERATED_PASSWORD, "password"
+
+    def _prerequisites(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the inputs of what looks for the objects that must exist, one for every cluster."""
+        return (resource.inputs for resource in self.other_resources if acts_as(resource.type, "Prerequisites"))
 
     def _commands(self) -> list[str]:
         namespaces = [name for name, body in self.files.items() if body["kind"] == "Namespace"]
@@ -129,18 +132,14 @@ class ManifestsPage:
         """Return the objects that the stack refers to, which must exist before."""
         found = [
             f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
-            for resource in self.other_resources
-            if acts_as(resource.type, "Prerequisites")
-            for reference in resource.inputs.get("references", [])
+            for inputs in self._prerequisites()
+            for reference in inputs.get("references", [])
             if reference.get("name")
         ]
         return ["These must exist:\n", *found, ""] if found else []
 
     def _api_is_open(self) -> bool:
-        return any(
-            acts_as(resource.type, "Prerequisites") and not resource.inputs.get("api_servers")
-            for resource in self.other_resources
-        )
+        return not all(inputs.get("api_servers") for inputs in self._prerequisites())
 
     def _acts(self) -> list[tuple[str, str]]:
         acts = {}

@@ -12,7 +12,10 @@ _MAKING = {
 }
 """Command that makes the file for a Secret's key."""
 
-PASSWORD_LINE = "StoragePass="  # noqa: S105 the name of a parameter
+SLURMDBD_CONF = "slurmdbd.conf"
+"""Key of the only file that has a password."""
+
+_PASSWORD_LINE = "StoragePass="  # noqa: S105 the name of a parameter
 """Start of the line of slurmdbd.conf that has the password of the database."""
 
 _END = "end-of-file"
@@ -43,7 +46,7 @@ class SecretNote:
 
 def without_password(text: str) -> str:
     """Return slurmdbd.conf without the line of its password."""
-    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(PASSWORD_LINE))
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_PASSWORD_LINE))
 
 
 def secret_section(note: SecretNote, password: tuple[str, str]) -> str:
@@ -75,7 +78,7 @@ def _making(note: SecretNote, key: str, password: tuple[str, str]) -> list[str]:
     if key not in note.files:
         return [_MAKING[key]]
     lines = [f"cat > {key} <<'{_END}'", *note.files[key].splitlines(), _END]
-    if key != "slurmdbd.conf":
+    if key != SLURMDBD_CONF:
         return lines
     secret, field_ = password
     template = f"'{{{{index .data \"{field_}\" | base64decode}}}}'"
@@ -84,5 +87,5 @@ def _making(note: SecretNote, key: str, password: tuple[str, str]) -> list[str]:
         *lines,
         f"password=$({read} | sed 's/[\\\\#]/\\\\&/g')",
         'case $password in *\' \'*) password="\\"$password\\"" ;; esac',
-        f"printf '{PASSWORD_LINE}%s\\n' \"$password\" >> {key}",
+        f"printf '{_PASSWORD_LINE}%s\\n' \"$password\" >> {key}",
     ]

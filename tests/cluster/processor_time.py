@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_CGROUPS = (Path("/sys/fs/cgroup/cpu,cpuacct"), Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup"))
-"""Roots of the hierarchy that counts processor time: of cgroup v1, by its two names, and of v2."""
+from tools.kube.cgroups import hierarchies
 
 _RUNTIME = ("kubelet", "containerd", "containerd-shim")
 """Names of the kernel for the programs that keep pods; it cuts them to 15 characters."""
@@ -49,7 +48,8 @@ def processor_time(pods: Collection[str]) -> ProcessorTime:
 
 
 def _pod_cgroups() -> Iterator[tuple[str, Path]]:
-    root = next(path for path in _CGROUPS if (path / "cpuacct.usage").exists() or (path / "cgroup.procs").exists())
+    machine = hierarchies()
+    root = next(path for path in machine.folders if machine.unified or (path / "cpuacct.usage").exists())
     for folder, names, _ in os.walk(root):
         for name in [name for name in names if "pod" in name and name.count("-") + name.count("_") >= 4]:
             names.remove(name)

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from slurm_exporter.event_posts import EventPosts, poster
 from slurm_exporter.health_events import HealthWatch, health_drains
 from slurm_exporter.kubernetes_api import KubernetesApi
 from slurm_exporter.node_conditions import NodeConditions
+from slurm_exporter.samples import Samples
 
 _REQUEST_SECONDS = 10
 
@@ -90,6 +91,13 @@ def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _started(name: str, read: Callable[[], Samples], interval: float) -> BackgroundReading:
+    """Return a reading of a source that goes on every `interval` seconds."""
+    reading = BackgroundReading(name, read, _report)
+    reading.start(interval)
+    return reading
+
+
 def main(arguments: Sequence[str]) -> int:
     """Serve until SIGTERM."""
     parser = argparse.ArgumentParser(prog="slurm-exporter", description="Serve Slurm's metrics to Prometheus.")
@@ -131,17 +139,13 @@ def main(arguments: Sequence[str]) -> int:
         collector.conditions = conditions = NodeConditions(KubernetesApi(given.node_conditions, os.environ), _report)
         conditions.start()
     if given.long_checks is not None:
-        collector.reports = BackgroundReading("long checks", lambda: long_reports.read(given.long_checks), _report)
-        collector.reports.start(given.interval)
+        collector.reports = _started("long checks", partial(long_reports.read, given.long_checks), given.interval)
     if given.images is not None:
-        collector.images = BackgroundReading("images", lambda: published_store.read(given.images), _report)
-        collector.images.start(given.interval)
-        collector.containers = BackgroundReading("containers", lambda: container_reports.read(given.images), _report)
-        collector.containers.start(given.interval)
+        collector.images = _started("images", partial(published_store.read, given.images), given.interval)
+        collector.containers = _started("containers", partial(container_reports.read, given.images), given.interval)
     if given.rest_certificate is not None:
         read = partial(served_certificate.read, given.rest_certificate)
-        collector.certificate = BackgroundReading("REST certificate", read, _report)
-        collector.certificate.start(given.interval)
+        collector.certificate = _started("REST certificate", read, given.interval)
     server = serve(page, given.port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while not ended.is_set():

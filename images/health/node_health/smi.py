@@ -288,7 +288,7 @@ def _sum(gpu: "Element", kind: str, total: str = "") -> float | None:
         *gpu.findall("ecc_errors/volatile"),
         *gpu.findall("mig_devices/mig_device/ecc_error_count/volatile_count"),
     ]
-    of_kind = pattern(rf"{kind}(?:_parity|_secded)?")
+    of_kind = re.compile(rf"{kind}(?:_parity|_secded)?")
     paths = [(group, element.tag) for group in counters for element in group if of_kind.fullmatch(element.tag)]
     if total:
         paths += [(group, total) for group in counters]
