@@ -59,8 +59,7 @@ def start_arguments(gpus: GpusSpec | None, layout: CpuLayout | None = None) -> l
 
 def _whole_cores(node_set: NodeSetSpec, cpus: int) -> int:
     """Return CPUs rounded down to whole cores: Slurm rounds requests up, and the last GPUs would have no cores."""
-    threads = node_set.layout.threads_per_core if node_set.layout else 1
-    return cpus // threads * threads
+    return cpus // node_set.cpus_per_core * node_set.cpus_per_core
 
 
 def _all(spec: ClusterSpec) -> list[GpusSpec]:

@@ -166,9 +166,14 @@ class NodeSetSpec(UserPods, Devices):
         return CpuLayout(self.sockets, self.cores_per_socket, self.threads_per_core)
 
     @property
+    def cpus_per_core(self) -> int:
+        """CPUs of a core, as Slurm counts cores: without a layout, every CPU is one."""
+        return self.layout.threads_per_core if self.layout else 1
+
+    @property
     def job_cpus(self) -> int:
         """CPUs of a node without those of reserved cores: what jobs get."""
-        return self.cpus - self.reserved_cores * (self.layout.threads_per_core if self.layout else 1)
+        return self.cpus - self.reserved_cores * self.cpus_per_core
 
     @property
     def locks_memory(self) -> bool:
@@ -254,7 +259,7 @@ def reserved_core_problems(node_sets: tuple[NodeSetSpec, ...], constrain: Constr
         parts = (node_set.sockets, node_set.cores_per_socket, node_set.threads_per_core)
         if not known(reserved, node_set.cpus, *parts) or not reserved:
             continue
-        cores = node_set.cpus // (node_set.layout.threads_per_core if node_set.layout else 1)
+        cores = node_set.cpus // node_set.cpus_per_core
         if reserved >= cores:
             yield Problem(
                 path, f"got {reserved}, but a node has {cores} cores, and none would be left for jobs. Lower it."
