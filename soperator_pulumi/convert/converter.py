@@ -13,7 +13,8 @@ from soperator_pulumi.convert.rules import account_for_others
 from soperator_pulumi.convert.slinky_conversion import convert_slinky_resources, convert_slinky_values
 from soperator_pulumi.convert.slurm_text import give_every_node_set_a_partition
 from soperator_pulumi.convert.soperator_conversion import convert_soperator_resources, convert_soperator_values
-from soperator_pulumi.convert.sources import Source, SourceKind, read_sources
+from soperator_pulumi.convert.source_kinds import SourceKind
+from soperator_pulumi.convert.sources import Source, read_sources
 from soperator_pulumi.convert.yaml_tree import leaves_of, overlaid
 from soperator_pulumi.errors import ConversionError, Problem, SpecError
 from soperator_pulumi.spec.cluster import parse_cluster
@@ -125,6 +126,15 @@ def _merged(work: Conversion, sources: Sequence[Source]) -> Source:
     return first
 
 
+_OF_REPOSITORIES = {
+    "GitRepo": ("spec", "paths"),
+    "Kustomization": ("spec", "path"),
+    "Application": ("spec", "source", "path"),
+    "ApplicationSet": ("spec", "template", "spec", "source", "path"),
+}
+"""Kinds of objects that name folders of a repository, with the keys of the folders."""
+
+
 def _described(sources: Sequence[Source]) -> set[SourceKind]:
     """Return the kinds of the sources, without other Kubernetes objects.
 
@@ -133,6 +143,14 @@ def _described(sources: Sequence[Source]) -> set[SourceKind]:
     """
     found = {source.kind for source in sources} - {SourceKind.OTHER_RESOURCE}
     if not found:
+        if named := [source.root for source in sources if source.resource in _OF_REPOSITORIES]:
+            objects = ", ".join(f"{root.at('kind').text()}/{root.at('metadata', 'name').text()}" for root in named)
+            paths = [leaf for root in named for way in _OF_REPOSITORIES.values() for leaf in root.at(*way).leaves()]
+            folders = f": {', '.join(str(leaf.value) for leaf in paths)}" if paths else ""
+            raise ConversionError(
+                f"{objects} names files of a repository, which are not in the input. Instead, convert the files there"
+                f"{folders}."
+            )
         kinds = ", ".join(sorted({source.resource for source in sources}))
         raise ConversionError(
             f"No custom resource of soperator or Slinky is among these objects: {kinds}. Give the resources of a "

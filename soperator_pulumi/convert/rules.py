@@ -10,7 +10,8 @@ from enum import Enum, auto
 from fnmatch import fnmatchcase
 
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.convert.source_kinds import SourceKind
+from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.yaml_tree import Leaf, Section
 from soperator_pulumi.errors import ConversionError
 

@@ -14,7 +14,8 @@ MAX_INDEX = 65_536
 """Largest index of a list that helm accepts (MaxIndex in `pkg/strvals`)."""
 
 _PARTS = re.compile(r"(?P<key>(?:\\.|[^.\[\]\\])+)|\[(?P<index>[0-9]{1,9})\]|(?P<dot>\.)", re.DOTALL)
-_WORDS = {"true": True, "false": False, "null": None}
+WORDS = {"true": True, "false": False, "null": None}
+"""Texts of which helm makes other values, in letters of any case."""
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 """Whole numbers of which helm makes numbers. Those of more digits, of which few fit into its 64 bits, stay texts."""
 
@@ -57,8 +58,8 @@ def set_value(text: str, *, as_text: bool = False) -> object:
     """
     if as_text:
         return text
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
     return int(text) if _WHOLE.fullmatch(text) else text
 
 

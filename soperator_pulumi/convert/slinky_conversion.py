@@ -31,7 +31,8 @@ from soperator_pulumi.convert.slinky_rules import (
     pod_rules,
 )
 from soperator_pulumi.convert.slurm_text import Partition
-from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.convert.source_kinds import SourceKind
+from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.user_pod_parts import ServiceAccounts, put_user_pods, service_accounts
 from soperator_pulumi.convert.yaml_tree import Leaf, Section, defaults, overlaid
 

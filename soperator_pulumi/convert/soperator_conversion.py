@@ -19,7 +19,8 @@ from soperator_pulumi.convert.soperator_rules import (
     CONTROLLERS,
     SCRIPTS,
 )
-from soperator_pulumi.convert.sources import Source, SourceKind
+from soperator_pulumi.convert.source_kinds import SourceKind
+from soperator_pulumi.convert.sources import Source
 from soperator_pulumi.convert.yaml_tree import Section, Tree, defaults, overlaid
 from soperator_pulumi.errors import ConversionError
 

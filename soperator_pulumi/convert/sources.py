@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
+from soperator_pulumi.convert.fleet import files_of_bundle, is_bundle
+from soperator_pulumi.convert.inputs import Inputs, file_labels
+from soperator_pulumi.convert.source_kinds import CHARTS, SourceKind, allowed_kinds, kind_by_keys
 from soperator_pulumi.convert.wrappers import (
-    Objects,
     WrappedValues,
     config_map_values,
     is_wrapper,
@@ -15,46 +16,14 @@ from soperator_pulumi.convert.wrappers import (
     unwrapped,
     values_of_targets,
 )
-from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled, without_first_key
 from soperator_pulumi.errors import ConversionError
-
-
-class SourceKind(StrEnum):
-    """Kind of a document in the input."""
-
-    SOPERATOR_CLUSTER_VALUES = "values of soperator's Helm chart slurm-cluster"
-    SOPERATOR_NODE_SETS_VALUES = "values of soperator's Helm chart nodesets"
-    SOPERATOR_FLUX_VALUES = "values of soperator's Helm chart soperator-fluxcd"
-    SOPERATOR_RESOURCE = "custom resources of soperator"
-    SLINKY_VALUES = "values of Slinky's Helm chart slurm"
-    SLINKY_RESOURCE = "custom resources of Slinky"
-    OTHER_RESOURCE = "another object of Kubernetes"
-
 
 SOPERATOR_GROUP = "slurm.nebius.ai"
 SLINKY_GROUP = "slinky.slurm.net"
 SLINKY_VERSION = "v1beta1"
 
 _OLD_SLINKY = ("v1alpha1",)
-
-_SOPERATOR_CLUSTER = {
-    "customCgroupConfig", "customSlurmConfig", "healthCheckConfig", "k8sNodeFilters", "maintenance",
-    "mpiConfig", "partitionConfiguration", "plugStackConfig", "populateJail", "sConfigController", "slurmConfig",
-    "slurmNodes", "slurmScripts", "useDefaultAppArmorProfile", "volumeSources",
-}  # fmt: skip
-_SLINKY = {
-    "accounting", "configFiles", "controller", "epilogScripts", "epilogSlurmctldScripts", "jwksKeys", "jwtKey",
-    "loginsetDefaults", "loginsets", "nodesetDefaults", "partitions", "priorityClass", "prologScripts",
-    "prologSlurmctldScripts", "restapi", "slurmKey", "slurmKeyRef", "sssd", "jwtHs256KeyRef", "slurm-exporter",
-    "vendor",
-    *("authcred", "compute", "debug", "jwt"),  # until 0.3
-}  # fmt: skip
-_COMMON = {
-    "annotations", "asciiArt", "clusterName", "cudaVersion", "extraObjects", "fullnameOverride", "imagePullPolicy",
-    "imagePullSecrets", "images", "nameOverride", "namespaceOverride", "nodeExporter", "nodesets", "priorityClasses",
-    "priorityClassName", "secrets", "topology",
-}  # fmt: skip
-"""Keys that do not tell the charts apart."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +54,6 @@ class Source:
         return self.root.at("kind").text()
 
 
-_CHARTS = {kind.value.rpartition(" ")[2]: kind for kind in SourceKind if "chart" in kind.value}
-"""Kinds of values by the names of their charts."""
-
 _OF_HELMFILE = {
     *("bases", "commonLabels", "environments", "helmBinary", "helmDefaults", "helmfiles", "hooks", "kubeVersion"),
     *("missingFileHandler", "repositories", "templates"),
@@ -105,6 +71,7 @@ _HCL = re.compile(
     r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
 )
 
+_ONE_BY_ONE = "its values are converted one by one"
 _HELM_GET = "`helm get values RELEASE --namespace NAMESPACE --output yaml` prints those of a running release"
 
 
@@ -113,7 +80,11 @@ class _Document:
     tree: Mapping[str, Tree]
     prefix: str
     name: str
-    """Name of the file."""
+    """Name of the file in errors."""
+    file: str
+    """Path of the file, as the user gives it; empty for a file inside an object."""
+    texts: tuple[Leaf, ...] = ()
+    """Texts whose documents follow."""
 
     @property
     def root(self) -> Section:
@@ -131,30 +102,41 @@ def read_sources(files: list[Path]) -> list[Source]:
         ConversionError: A file cannot be read, is not YAML, or is of no known kind.
     """
     documents: list[_Document] = []
-    for file in files:
-        prefix = f"{file.name}: " if len(files) > 1 else ""
-        trees = _trees(_text(file), file.name, prefix)
+    files = [*dict.fromkeys(files)]
+    for file, label in zip(files, file_labels(files), strict=True):
+        prefix = f"{label}: " if len(files) > 1 else ""
+        trees = _trees(_text(file), label, prefix)
         if not trees:
-            raise ConversionError(f"{file.name}: empty. {_allowed()}")
+            raise ConversionError(f"{label}: empty. {allowed_kinds()}")
         for tree in trees:
-            documents += _documents(tree, prefix, file.name)
+            documents += _documents(tree, prefix, label, str(file))
     listing = any(document.root.at("releases") for document in documents)
     settings = [document for document in documents if listing and {*document.tree} <= _OF_HELMFILE]
     documents = [document for document in documents if document not in settings]
+    inputs = _inputs(documents)
+    found = _all_sources(documents, inputs)
+    if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
+        found = _all_sources(documents, inputs, with_maps=True)
+    return [*found, *_rest([leaf for document in settings for leaf in document.root.leaves()], "a setting of helmfile")]
+
+
+def _inputs(documents: Sequence[_Document]) -> Inputs:
+    """Return what objects can name: the other objects, and the first documents of files with values."""
     objects: dict[tuple[str, str], list[Section]] = {}
     for root in (document.root for document in documents if document.is_object):
         objects.setdefault((root.at("kind").text(), root.at("metadata", "name").text()), []).append(root)
-    found = [source for document in documents for source in _sources(document, objects)]
-    if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
-        found = [source for document in documents for source in _sources(document, objects, with_maps=True)]
-    return [*found, *_rest([leaf for document in settings for leaf in document.root.leaves()], "a setting of helmfile")]
+    values: dict[str, Section] = {}
+    for document in documents:
+        if not document.is_object:
+            values.setdefault(document.file, document.root)
+    return Inputs(objects, values)
 
 
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ConversionError(f"{file.name}: not UTF-8 text. {_allowed()}") from None
+        raise ConversionError(f"{file.name}: not UTF-8 text. {allowed_kinds()}") from None
     except OSError as error:
         raise ConversionError(f"{file}: {error.strerror}. Give a file that can be read.") from None
 
@@ -175,63 +157,112 @@ def _trees(text: str, name: str, prefix: str) -> list[Tree]:
         ) from None
 
 
-def _documents(tree: Tree, prefix: str, name: str, depth: int = 0) -> list[_Document]:
-    """Return the documents in a tree: the items of a list, or the tree itself."""
+def _documents(tree: Tree, prefix: str, name: str, file: str, depth: int = 0) -> list[_Document]:
+    """Return the documents in a tree: the items of a list, the files of a Bundle, or the tree itself."""
     if not isinstance(tree, Mapping):
-        raise ConversionError(f"{name}: is not a mapping of keys to values. {_allowed()}")
-    document = _Document(tree, prefix, name)
+        raise ConversionError(f"{name}: is not a mapping of keys to values. {allowed_kinds()}")
+    document = _Document(tree, prefix, name, file)
     if not document.is_object:
         return [document]
     root = document.root
     if root.at("kind").text().endswith("List") and root.at("items").items():
         items = [item.tree for item in root.at("items").items() if item.tree is not None]
-        return [document for tree in items for document in _documents(tree, prefix, name, depth + 2)]
-    path = f"{prefix}{root.at('kind').text()}/{root.at('metadata', 'name').text()}: "
-    labelled = relabelled(tree, path, depth)
+        return [document for tree in items for document in _documents(tree, prefix, name, file, depth + 2)]
+    path = f"{prefix}{root.at('kind').text()}/{root.at('metadata', 'name').text()}"
+    labelled = relabelled(tree, f"{path}: ", depth)
     assert isinstance(labelled, Mapping)  # noqa: S101 - as the tree is
-    return [_Document(labelled, path, name)]
+    whole = Section(labelled, f"{path}: ")
+    inside, texts = [], []
+    for part in files_of_bundle(whole, path, name) if is_bundle(whole) else ():
+        objects = [tree for tree in part.trees if _Document({"": tree}, "", name, "").root.at("", "apiVersion")]
+        texts += [part.origin] if objects else []
+        inside += [found for tree in objects for found in _documents(tree, part.path, name, "")]
+    return [_Document(labelled, f"{path}: ", name, file, tuple(texts)), *inside]
 
 
-def _sources(document: _Document, objects: Objects, *, with_maps: bool = False) -> list[Source]:
+_Releases = Sequence[tuple[Section, WrappedValues]]
+"""Values in a document, with the places that hold them."""
+
+
+def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: bool = False) -> list[Source]:
+    releases = [_releases(document, inputs, with_maps=with_maps) for document in documents]
+    whole = [(_wrapped_kind(values), values) for found in releases for entry, values in found if _is_installed(entry)]
+    of_clusters = {file for kind, values in whole if kind for file in values.files}
+    of_others = {file for found in releases for _, values in found for file in values.files} - of_clusters
+    with_files = {kind for kind, values in whole if kind and values.files}
+    for file in [file for file in inputs.files if file in of_clusters]:
+        _refuse_placeholders(inputs.files[file].tree, inputs.files[file].path.removesuffix(": "))
+
+    def unread(document: _Document) -> str:
+        """Return why values are not read; an empty text if they are."""
+        if document.file in of_others:
+            return "values of a release of something else, not the cluster"
+        if document.file in of_clusters:
+            return "helm reads the first document of a file of values alone"
+        return "no release in the input reads this file" if kind_by_keys(document.root) in with_files else ""
+
+    found: list[Source] = []
+    for document, own in zip(documents, releases, strict=True):
+        reason = "" if document.is_object or own else unread(document)
+        if reason:
+            taken = {*inputs.files[document.file].leaves()} if document.file in of_clusters else set()
+            found += _rest([leaf for leaf in document.root.leaves() if leaf not in taken], reason)
+        else:
+            found += _sources(document, own)
+    return found
+
+
+def _releases(document: _Document, inputs: Inputs, *, with_maps: bool) -> _Releases:
     root = document.root
-    if listed := _listed_sources(root, document.name):
+    listed = listed_releases(root, document.name, inputs)
+    if any(_wrapped_kind(values) for _, values in listed):
         return listed
+    path = document.prefix.removesuffix(": ")
+    if document.is_object and is_wrapper(root):
+        return [(root, values) for values in unwrapped(root, path, document.name, inputs)]
+    if document.is_object and with_maps and root.at("kind").text() == "ConfigMap":
+        values = config_map_values(root, path, document.name)
+        return [] if values is None else [(root, values)]
+    return []
+
+
+def _sources(document: _Document, releases: _Releases) -> list[Source]:
+    root = document.root
+    texts = _rest(document.texts, _ONE_BY_ONE)
+    if any(entry.tree is not root.tree for entry, _ in releases):
+        return [*texts, *_listed_sources(document, releases)]
     if not document.is_object:
         return _values_sources(document)
-    path = document.prefix.removesuffix(": ")
-    wrapped: list[WrappedValues] = []
-    if is_wrapper(root):
-        wrapped = unwrapped(root, path, document.name, objects)
-    elif with_maps and root.at("kind").text() == "ConfigMap":
-        values = config_map_values(root, path, document.name)
-        wrapped = [] if values is None else [values]
-    found = [source for values in wrapped for source in _wrapped_sources(values, document.name)]
+    found = [source for _, values in releases for source in _wrapped_sources(values, document.name)]
     if found:
-        return found
-    return [Source(_resource_kind(root, document.name), document.tree, document.prefix)]
+        return [*texts, *_rest_of_targets(root), *found]
+    return [*texts, Source(_resource_kind(root, document.name), document.tree, document.prefix)]
 
 
-def _listed_sources(root: Section, name: str) -> list[Source]:
-    """Return the values of clusters in a list of releases, and the rest of it; empty if there are none."""
-    releases = listed_releases(root, name)
+def _listed_sources(document: _Document, releases: _Releases) -> list[Source]:
+    """Return the values of clusters in a list of releases, and the rest of it."""
+    root, name = document.root, document.name
     off = [(entry, values) for entry, values in releases if not _is_installed(entry)]
     read = [(entry, _wrapped_sources(values, name)) for entry, values in releases if _is_installed(entry)]
     found = [(entry, sources) for entry, sources in read if sources]
     if not found:
-        if paths := [f"{entry.path}.installed" for entry, values in off if _wrapped_kind(values)]:
-            raise ConversionError(
-                f"{name}: {', '.join(paths)} is false, so no cluster is installed. Give the file of one that is."
-            )
-        return []
+        paths = [f"{entry.path}.installed" for entry, values in off if _wrapped_kind(values)]
+        raise ConversionError(
+            f"{name}: {', '.join(paths)} is false, so no cluster is installed. Give the file of one that is."
+        )
     apart = [leaf for entry, _ in off for leaf in entry.leaves()]
-    of_targets = values_of_targets(root)
-    own = {*apart, *of_targets, *(leaf for entry, _ in found for leaf in entry.leaves())}
+    own = {*apart, *values_of_targets(root), *(leaf for entry, _ in found for leaf in entry.leaves())}
     return [
         *(source for _, sources in found for source in sources),
         *_rest(apart, "belongs to a release that is not installed"),
-        *_rest(of_targets, f"Fleet lays it over the values for one target: give that target's. {_HELM_GET}", lost=True),
+        *_rest_of_targets(root),
         *_rest([leaf for leaf in root.leaves() if leaf not in own], "installs something else, not the cluster"),
     ]
+
+
+def _rest_of_targets(root: Section) -> list[Source]:
+    reason = f"Fleet lays it over the values for one target: give that target's. {_HELM_GET}"
+    return _rest(values_of_targets(root), reason, lost=True)
 
 
 def _is_installed(entry: Section) -> bool:
@@ -243,24 +274,48 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
     kind = _wrapped_kind(values)
     if kind is None:
         return []
-    if not isinstance(values.tree, Mapping):
+    tree, others = values.tree, list(values.others)
+    if not isinstance(tree, Mapping):
         where = values.path.partition(",")[0].removesuffix(": ")
+        needed = "".join(f" {why}." for why in dict.fromkeys(values.elsewhere.values()))
         raise ConversionError(
-            f"{name}: {where} has no values of the chart {values.chart}. Give the values: {_HELM_GET}."
+            f"{name}: {where} has no values of the chart {values.chart}.{needed} Give the values: {_HELM_GET}."
         )
-    _refuse_placeholders(values.tree, name)
+    below = _key_below(tree)
+    more: list[Leaf] = []
+    if below:
+        more = [leaf for key, item in tree.items() if key != below for leaf in leaves_of(item)]
+        tree = without_first_key(tree[below], below)
+        assert isinstance(tree, Mapping)  # noqa: S101 - as what is below the key is
+    _refuse_placeholders(tree, name)
     return [
-        *_by_chart(Source(kind, values.tree, values.path, values.version, name)),
-        *_rest(values.others, "describes the release of the chart, not the cluster"),
+        *_by_chart(Source(kind, tree, values.path, "" if below else values.version, name)),
+        *_rest(more, f"values of another chart than that below {below}"),
+        *_rest(others, "describes the release of the chart, not the cluster"),
         *_rest(values.overruled, "other values of the same release overrule it"),
-        *_rest(values.texts, "its values are converted one by one"),
-        *_rest(values.elsewhere, f"names values that are not read: write them into the values. {_HELM_GET}", lost=True),
+        *_rest(values.texts, _ONE_BY_ONE),
+        *(
+            source
+            for reason in dict.fromkeys(values.elsewhere.values())
+            for source in _rest([leaf for leaf, why in values.elsewhere.items() if why == reason], reason, lost=True)
+        ),
     ]
 
 
 def _wrapped_kind(values: WrappedValues) -> SourceKind | None:
     """Return the kind of the values in an object, by their keys or their chart; None for another chart."""
-    return _kind_by_keys(Section(values.tree)) or _CHARTS.get(values.chart.removeprefix("helm-"))
+    root = Section(values.tree)
+    below = _key_below(values.tree)
+    return kind_by_keys(root.at(below) if below else root) or CHARTS.get(values.chart.removeprefix("helm-"))
+
+
+def _key_below(tree: Tree | None) -> str:
+    """Return the only key below which values of a cluster are, as a subchart's values are; empty if there is none."""
+    entries = Section(tree).entries()
+    if kind_by_keys(Section(tree)):
+        return ""
+    below = [key for key, place in entries if kind_by_keys(place)]
+    return below[0] if len(below) == 1 else ""
 
 
 def _values_sources(document: _Document) -> list[Source]:
@@ -268,17 +323,16 @@ def _values_sources(document: _Document) -> list[Source]:
     root, name = document.root, document.name
     headers = [leaf for key in _HELM_HEADERS for leaf in root.at(key).leaves() if leaf.value is None]
     tree = {key: item for key, item in document.tree.items() if key not in _HELM_HEADERS or item not in headers}
-    kind = _kind_by_keys(Section(tree))
-    below = [key for key, item in tree.items() if isinstance(item, Mapping) and _kind_by_keys(Section(item))]
-    if kind is None and len(below) == 1:
-        inner = relabelled(tree[below[0]], f"{document.prefix}{below[0]}: ", 1)
+    kind = kind_by_keys(Section(tree))
+    if below := _key_below(tree):
+        inner = relabelled(tree[below], f"{document.prefix}{below}: ", 1)
         assert isinstance(inner, Mapping)  # noqa: S101 - as the tree is
-        others = [leaf for key, item in tree.items() if key != below[0] for leaf in leaves_of(item)]
-        rest = _rest([*headers, *others], f"values of another chart than that below {below[0]}")
-        return [*_values_sources(_Document(inner, f"{document.prefix}{below[0]}: ", name)), *rest]
+        others = [leaf for key, item in tree.items() if key != below for leaf in leaves_of(item)]
+        rest = _rest([*headers, *others], f"values of another chart than that below {below}")
+        return [*_values_sources(_Document(inner, f"{document.prefix}{below}: ", name, document.file)), *rest]
     if kind is None:
         shown = ", ".join(sorted(tree)[:8])
-        raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {_allowed()}")
+        raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {allowed_kinds()}")
     _refuse_placeholders(tree, name)
     return [*_by_chart(Source(kind, tree, document.prefix, "", name)), *_rest(headers, "a header of helm")]
 
@@ -300,12 +354,13 @@ def _rest(leaves: Sequence[Leaf], reason: str, *, lost: bool = False) -> list[So
     return [Source(SourceKind.OTHER_RESOURCE, tree, reason=reason, is_lost=lost)]
 
 
-def _refuse_placeholders(tree: Tree, name: str) -> None:
+def _refuse_placeholders(tree: Tree | None, name: str) -> None:
     found = [leaf for leaf in leaves_of(tree) if isinstance(leaf.value, str) and _PLACEHOLDER.fullmatch(leaf.value)]
     if found:
+        place = found[0].path.removeprefix(f"{name}: ")
         raise ConversionError(
-            f"{name}, line {found[0].line}: {found[0].path} is a placeholder, {found[0].value} ({len(found)} in all). "
-            f"Give the values that replace them: {_HELM_GET}."
+            f"{name}, line {found[0].line}: {place} is a placeholder, {found[0].value} ({len(found)} in all). Give the "
+            f"values that replace them: {_HELM_GET}."
         )
 
 
@@ -321,23 +376,3 @@ def _resource_kind(root: Section, name: str) -> SourceKind:
             )
         return SourceKind.SLINKY_RESOURCE
     return SourceKind.OTHER_RESOURCE
-
-
-def _kind_by_keys(root: Section) -> SourceKind | None:
-    keys = {key for key, _ in root.entries()}
-    for release in ("slurmCluster", "nodesets"):
-        if root.at(release, "overrideValues").entries() or root.at(release, "releaseName"):
-            return SourceKind.SOPERATOR_FLUX_VALUES
-    node_sets = root.at("nodesets").tree
-    kinds = {
-        SourceKind.SOPERATOR_CLUSTER_VALUES: _SOPERATOR_CLUSTER,
-        SourceKind.SOPERATOR_NODE_SETS_VALUES: {"nodesets"} if isinstance(node_sets, list) else set(),
-        SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
-    }
-    kind, own = max(kinds.items(), key=lambda candidate: len(keys & candidate[1]))
-    return kind if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys) else None
-
-
-def _allowed() -> str:
-    *kinds, last = [kind.value for kind in SourceKind if kind is not SourceKind.OTHER_RESOURCE]
-    return f"Give {', '.join(kinds)} or {last}."

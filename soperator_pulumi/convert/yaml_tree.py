@@ -145,6 +145,19 @@ def relabelled(tree: Tree, path: str, depth: int) -> Tree:
     return {key: relabelled(item, joined(path, key), depth) for key, item in tree.items()}
 
 
+def without_first_key(tree: Tree, key: str) -> Tree:
+    """Return the tree below a key as its own document; its values may come from several documents."""
+    match tree:
+        case Leaf():
+            document, _, place = tree.path.rpartition(": ")
+            inner = place.removeprefix(joined("", key)).removeprefix(".")
+            start = f"{document}: {key}" if document else key
+            return Leaf(f"{start}: {inner}", tree.keys[1:], tree.value, tree.line)
+        case list():
+            return [without_first_key(item, key) for item in tree]
+    return {name: without_first_key(item, key) for name, item in tree.items()}
+
+
 def leaves_of(tree: Tree | None) -> Iterator[Leaf]:
     """Yield the leaves of a tree in document order."""
     match tree:

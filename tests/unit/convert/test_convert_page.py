@@ -10,7 +10,7 @@ import yaml
 
 from soperator_pulumi.convert.conversion import Fate
 from soperator_pulumi.convert.output import TITLES
-from soperator_pulumi.convert.sources import SourceKind
+from soperator_pulumi.convert.source_kinds import SourceKind
 from tests.unit.convert.conversions import DATA
 from tools import paths
 

@@ -43,10 +43,10 @@ spec:
       targetRevision: 1.2.1
       helm:
         valueFiles: [$values/extra.yaml]
-        values: |
-          clusterName: text
+        values: "clusterName: text"
+        valuesObject:
+          clusterName: hpc
           nodesets: {{cpu: {NODE_SET}}}
-        valuesObject: {{clusterName: hpc}}
 """
 
 
@@ -73,12 +73,12 @@ def test_a_helm_release_has_its_values_over_those_of_config_maps(tmp_path: Path,
     assert Fate.UNKNOWN not in found.values()
 
 
-def test_an_application_has_an_object_of_values_over_its_text(tmp_path: Path) -> None:
+def test_an_application_has_an_object_of_values_in_place_of_its_text(tmp_path: Path) -> None:
     conversion = converted(tmp_path, APPLICATION)
 
     assert (conversion.cluster["name"], nodes(conversion)) == ("hpc", [("cpu", 1, 4)])
     found = fates(conversion)
-    assert found["Application/slurm, spec.sources[1].helm.values: clusterName"] is Fate.NOT_NEEDED
+    assert found["Application/slurm: spec.sources[1].helm.values"] is Fate.NOT_NEEDED
     assert found["Application/slurm: spec.sources[1].helm.valueFiles[0]"] is Fate.NOT_POSSIBLE
     (line,) = {entry.leaf.line for entry in conversion.entries if entry.leaf.path.endswith("limits.cpu")}
     assert APPLICATION.splitlines()[line - 1].lstrip().startswith("nodesets")
@@ -130,10 +130,13 @@ LISTS: dict[str, tuple[Any, str, dict[str, Fate]]] = {
             "apiVersion": "helm.cattle.io/v1",
             "kind": "HelmChart",
             "metadata": {"name": "slurm"},
-            "spec": {"chart": "slurm", "version": "1.2.1", "set": {"a": 1}, "valuesContent": AS_TEXT},
+            "spec": {"chart": "slurm", "version": "1.2.1", "valuesSecrets": [{"name": "a"}], "valuesContent": AS_TEXT},
         },
         "HelmChart/slurm, spec.valuesContent: clusterName",
-        {"HelmChart/slurm: spec.set.a": Fate.NOT_POSSIBLE, "HelmChart/slurm: spec.version": Fate.NOT_NEEDED},
+        {
+            "HelmChart/slurm: spec.valuesSecrets[0].name": Fate.NOT_POSSIBLE,
+            "HelmChart/slurm: spec.version": Fate.NOT_NEEDED,
+        },
     ),
 }
 """Files that install the chart, with the path of one of its values, and fates of the rest."""
