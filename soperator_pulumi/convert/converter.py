@@ -90,12 +90,8 @@ def _convert(work: Conversion, sources: Sequence[Source], release: str) -> None:
         )
     values = [source for source in sources if source.kind is not SourceKind.OTHER_RESOURCE]
     if kinds <= _SOPERATOR_VALUES:
-        for kind in SourceKind:
-            if sum(source.kind is kind for source in values) > 1:
-                raise ConversionError(
-                    f"Two files are {kind.value}. A stack file describes one cluster: give one of them."
-                )
-        convert_soperator_values(work, values)
+        by_kind = [[source for source in values if source.kind is kind] for kind in SourceKind]
+        convert_soperator_values(work, [_one_cluster(work, found) for found in by_kind if found])
         account_for_others(work, sources, {})
     elif kinds == {SourceKind.SLINKY_VALUES}:
         objects = [source.root for source in sources if source.kind is SourceKind.OTHER_RESOURCE]
@@ -112,6 +108,22 @@ def _convert(work: Conversion, sources: Sequence[Source], release: str) -> None:
             "values or "
             "its custom resources."
         )
+
+
+def _one_cluster(work: Conversion, sources: Sequence[Source]) -> Source:
+    """Return values of one chart of soperator in several files as one.
+
+    Raises:
+        ConversionError: They are values of several releases: they name several clusters, or several lists of node sets.
+    """
+    kind = sources[0].kind
+    names = {source.root.at("clusterName").text() for source in sources} - {""}
+    if len(sources) > 1 and (len(names) > 1 or kind is SourceKind.SOPERATOR_NODE_SETS_VALUES):
+        clusters = f" for {', '.join(sorted(names))}" if names else ""
+        raise ConversionError(
+            f"Two files are {kind.value}{clusters}. A stack file describes one cluster: give one of them."
+        )
+    return _merged(work, sources)
 
 
 def _merged(work: Conversion, sources: Sequence[Source]) -> Source:

@@ -23,6 +23,8 @@ _TOLERATION = {
 }
 
 _RDMA_DEVICES = "/dev/infiniband"
+_JAIL_OF_SOPERATOR = "/mnt/jail.upper/"
+"""Where soperator's pods have the tree of jobs and sessions."""
 _LOGIN, _WORKER = SubmountRole.LOGIN, SubmountRole.WORKER
 
 
@@ -147,6 +149,16 @@ class MountedVolume:
     further: tuple[Leaf, ...] = ()
     """Further leaves of the origin: the names that connect mount and volume."""
 
+    @property
+    def place(self) -> str:
+        """Mount path as jobs and sessions see it."""
+        return self.path.text().replace(_JAIL_OF_SOPERATOR, "/", 1).rstrip("/") or self.path.text()
+
+
+def is_in_jail(mount_path: Section) -> bool:
+    """Return True for a mount of soperator's pods into the tree of jobs and sessions."""
+    return mount_path.text().startswith(_JAIL_OF_SOPERATOR)
+
 
 @dataclass
 class _Submount:
@@ -178,7 +190,7 @@ class Submounts:
         if volume.read_only.is_on() or volume.source.at("persistentVolumeClaim", "readOnly").is_on():
             fields["read_only"] = (True, tuple(volume.read_only.leaves()))
         plain = {key: value for key, (value, _) in fields.items()}
-        path = volume.path.text()
+        path = volume.place
         there = [known for known in self._known if known.path == path]
         same = next((known for known in there if known.plain == plain), None)
         others = [known for known in there if known is not same]
@@ -196,7 +208,8 @@ class Submounts:
 
     def _appended(self, path: str, fields: dict[str, Any], volume: MountedVolume) -> dict[str, Any]:
         work = self.work
-        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.further))}
+        how = "as jobs and sessions see it" if is_in_jail(volume.path) else ""
+        item: dict[str, Any] = {"path": work.value(path, (*volume.path.leaves(), *volume.further), how)}
         for key, (value, leaves) in fields.items():
             changed = key in {"scratch_gib", "memory_gib"} and leaves
             item[key] = work.value(value, leaves, f"{leaves[0].value} in GiB" if changed else "")
@@ -230,7 +243,7 @@ class Submounts:
 def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | str:
     """Return the fields of a submount for a volume, or the reason against it."""
     source = volume.source
-    if is_of_images(volume.path.text()):
+    if is_of_images(volume.place):
         return SETTINGS_OF_IMAGES
     if claim := source.at("persistentVolumeClaim", "claimName").text():
         read_only = source.at("persistentVolumeClaim", "readOnly").leaves()
@@ -242,7 +255,7 @@ def _fields(volume: MountedVolume) -> dict[str, tuple[Any, tuple[Leaf, ...]]] | 
     if host_path:
         return {"host_path": (host_path, tuple(source.at("hostPath").leaves()))}
     if source.at("emptyDir").tree is not None:
-        return _scratch(source.at("emptyDir"), volume.path.text())
+        return _scratch(source.at("emptyDir"), volume.place)
     kinds = [key for key, _ in source.entries() if key != "name"]
     kind = kinds[0] if kinds else "no kind"
     return (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import put_pods
+from soperator_pulumi.convert.pod_parts import put_pods, whole_gib
 from soperator_pulumi.convert.required_values import require_allowed_sources
 from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.slurm_text import read_options
@@ -32,8 +32,10 @@ _AGE = re.compile(r"(?P<number>[1-9]\d*)(?P<unit>hour|day|month)s?")
 
 
 def put_no_accounting(work: Conversion, switch: Section) -> None:
-    """Turn accounting off, as in the input."""
-    work.put(work.stack, "accounting", NONE, switch, "as in the input; without the key, accounting is on")
+    """Turn accounting off, as in the input or its chart."""
+    is_given = any(not leaf.is_default for leaf in switch.leaves())
+    where = "as in the input" if is_given else "the chart has it off, unless the input turns it on"
+    work.put(work.stack, "accounting", NONE, switch, f"{where}; without the key, accounting is on")
 
 
 def put_database(work: Conversion, place: Section, keys: Mapping[str, str], secret: Section) -> None:
@@ -63,9 +65,17 @@ def put_operator_database(work: Conversion, place: Section) -> None:
     count = place.at("replicas").plain()
     origin = [*place.at("enabled").leaves(), *place.at("replicas").leaves()]
     work.put(operator, "replicas", count if isinstance(count, int) else 1, origin)
-    storage_class = place.at("storage", "storageClassName")
-    if storage_class.text():
-        work.put(operator, "storage_class", storage_class.text(), storage_class)
+    storage = place.at("storage")
+    claim = storage.at("volumeClaimTemplate")
+    for size in (storage.at("size"), claim.at("resources", "requests", "storage")):
+        if (amount := whole_gib(size.plain())) is not None:
+            work.put(operator, "size_gib", amount, size, f"{size.text()} in whole GiB")
+    for storage_class in (storage.at("storageClassName"), claim.at("storageClassName")):
+        if storage_class.text():
+            work.put(operator, "storage_class", storage_class.text(), storage_class)
+    if storage.at("ephemeral").plain() is False:
+        work.needless(storage.at("ephemeral"), "the database is always on a claim")
+    work.needless(claim.at("accessModes"), "access modes are fixed")
 
 
 def put_purges(work: Conversion, parameters: Section) -> None:

@@ -25,6 +25,14 @@ _ARGUMENTS = "arguments and environment of daemons are fixed; variables of jobs 
 _METADATA = "labels and annotations are set for all objects together (labels, annotations)"
 
 
+_CONTAINER_KEYS = (
+    *("envFrom", "lifecycle", "livenessProbe", "ports", "readinessProbe", "resizePolicy", "restartPolicy"),
+    *("startupProbe", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty"),
+    *("volumeDevices", "workingDir"),
+)
+"""Further keys of a container in Kubernetes, which Slinky passes on."""
+
+
 def _container(name: str) -> tuple[Rule, ...]:
     """Return the rules for the container of a daemon."""
     return (
@@ -34,6 +42,7 @@ def _container(name: str) -> tuple[Rule, ...]:
         *cannot("privileges of containers are fixed", f"{name}.securityContext.**"),
         *needless("all images have the same pull_policy", f"{name}.imagePullPolicy"),
         *cannot("the pod has no volume of this name", f"{name}.volumeMounts.**"),
+        *cannot("containers of daemons have no such setting here", *(f"{name}.{key}.**" for key in _CONTAINER_KEYS)),
     )
 
 
@@ -69,8 +78,12 @@ _CLAIM_KEYS = (
 
 CONTROLLER_RULES: tuple[Rule, ...] = (
     *empty("extraConf", "extraConfMap.**"),
-    *needless("there is no external slurmctld", "externalConfig.**"),
-    *cannot("an external slurmctld is not supported: a cluster has its own", "external", switch="external"),
+    *cannot(
+        "an external slurmctld is not supported: a cluster has its own",
+        "external",
+        "externalConfig.**",
+        switch="external",
+    ),
     *cannot("there is one slurmctld, which Kubernetes restarts on another machine", "ha.**", switch="ha.enabled"),
     *needless("a changed file always causes a reconfigure in place", "inplaceReconfigure"),
     *_container("slurmctld"),

@@ -31,7 +31,7 @@ _ALWAYS = {
     "proctracktype": (r"proctrack/cgroup", _CONSTRAINED),
     "suspendtime": (r"-1|infinite", "no node here is powered down"),
     "selecttype": (r"select/cons_tres", "it is the same here"),
-    "taskplugin": (r"task/(affinity|cgroup)", _CONSTRAINED),
+    "taskplugin": (r"task/(affinity|cgroup)", "slurm.constrain is cgroup, which has task/cgroup and task/affinity"),
 }
 """Entries that a cluster here has anyway, by parameter in lower case, with the reason."""
 

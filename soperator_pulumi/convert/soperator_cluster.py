@@ -5,7 +5,14 @@ from typing import Any
 
 from soperator_pulumi.convert.container_parts import put_pyxis
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, place_pods, put_resources, whole_gib
+from soperator_pulumi.convert.pod_parts import (
+    MountedVolume,
+    Submounts,
+    is_in_jail,
+    place_pods,
+    put_resources,
+    whole_gib,
+)
 from soperator_pulumi.convert.required_values import (
     NEW_STATE,
     require_allowed_sources,
@@ -181,6 +188,9 @@ def _put_controller(work: Conversion, place: Section, filters: dict[str, Section
     role = work.mapping("controller")
     _place_role(work, role, place, filters)
     _put_pod(work, role, place.at("slurmctld", "resources"))
+    if place.at("size").plain() == 1:
+        work.needless(place.at("size"), "there is one slurmctld")
+    work.cannot(place.at("size"), "there is one slurmctld, which Kubernetes restarts on another machine")
     state = work.mapping("storage", "state")
     spool = place.at("volumes", "spool")
     template = spool.at("volumeClaimTemplateSpec")
@@ -252,7 +262,8 @@ def _put_login(
     if place.at("size"):
         work.put(role, "replicas", place.at("size").plain(), place.at("size"))
     _put_login_service(work, role, place)
-    for mount in place.at("volumes", "jailSubMounts").items():
+    inside = [mount for mount in place.at("volumes", "customMounts").items() if is_in_jail(mount.at("mountPath"))]
+    for mount in (*place.at("volumes", "jailSubMounts").items(), *inside):
         reference = mount.at("volumeSourceName")
         source = volumes.get(reference.text())
         if source is None:

@@ -7,7 +7,15 @@ from typing import Any
 from soperator_pulumi.convert.container_parts import tell_of_proxies
 from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put_gpu_type, put_gres
-from soperator_pulumi.convert.pod_parts import MountedVolume, Submounts, gib, place_pods, put_resources, quantity
+from soperator_pulumi.convert.pod_parts import (
+    MountedVolume,
+    Submounts,
+    gib,
+    is_in_jail,
+    place_pods,
+    put_resources,
+    quantity,
+)
 from soperator_pulumi.convert.required_values import WHY
 from soperator_pulumi.convert.rules import Rule, cannot, empty, needless
 from soperator_pulumi.convert.slurm_counterparts import COUNTS, put_layout, scheduled_cpus
@@ -111,7 +119,8 @@ def _put_app_armor(work: Conversion, place: Section) -> None:
 
 
 def _put_volumes(volumes: Section, name: str, submounts: Submounts) -> None:
-    for mount in volumes.at("jailSubMounts").items():
+    inside = [mount for mount in volumes.at("customVolumeMounts").items() if is_in_jail(mount.at("mountPath"))]
+    for mount in (*volumes.at("jailSubMounts").items(), *inside):
         if mount.at("volumeClaimTemplateSpec").tree is not None:
             submounts.work.cannot(mount, NO_CLAIMS)
             continue

@@ -71,6 +71,8 @@ _HCL = re.compile(
     r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
 )
 
+_LISTED = "resources"
+"""Key of objects in the values of a chart that makes any objects."""
 _ONE_BY_ONE = "its values are converted one by one"
 _HELM_GET = "`helm get values RELEASE --namespace NAMESPACE --output yaml` prints those of a running release"
 
@@ -115,7 +117,7 @@ def read_sources(files: list[Path]) -> list[Source]:
     documents = [document for document in documents if document not in settings]
     inputs = _inputs(documents)
     found = _all_sources(documents, inputs)
-    if all(source.kind is SourceKind.OTHER_RESOURCE for source in found):
+    if {source.kind for source in found} <= {SourceKind.OTHER_RESOURCE, SourceKind.SOPERATOR_FLUX_VALUES}:
         found = _all_sources(documents, inputs, with_maps=True)
     return [*found, *_rest([leaf for document in settings for leaf in document.root.leaves()], "a setting of helmfile")]
 
@@ -162,9 +164,9 @@ def _documents(tree: Tree, prefix: str, name: str, file: str, depth: int = 0) ->
     if not isinstance(tree, Mapping):
         raise ConversionError(f"{name}: is not a mapping of keys to values. {allowed_kinds()}")
     document = _Document(tree, prefix, name, file)
-    if not document.is_object:
-        return [document]
     root = document.root
+    if not document.is_object:
+        return _listed_objects(document) or [document]
     if root.at("kind").text().endswith("List") and root.at("items").items():
         items = [item.tree for item in root.at("items").items() if item.tree is not None]
         return [document for tree in items for document in _documents(tree, prefix, name, file, depth + 2)]
@@ -178,6 +180,18 @@ def _documents(tree: Tree, prefix: str, name: str, file: str, depth: int = 0) ->
         texts += [part.origin] if objects else []
         inside += [found for tree in objects for found in _documents(tree, part.path, name, "")]
     return [_Document(labelled, f"{path}: ", name, file, tuple(texts)), *inside]
+
+
+def _listed_objects(document: _Document) -> list[_Document]:
+    """Return the objects that a file of values lists for a chart of any objects; empty if it has other values.
+
+    Terraform's modules for soperator give ConfigMaps to such a chart, under the key `resources`.
+    """
+    items = [item.tree for item in document.root.at(_LISTED).items() if item.tree is not None]
+    objects = [_Document({"": tree}, "", "", "").root.at("") for tree in items]
+    if {*document.tree} != {_LISTED} or not all(root.at("apiVersion") and root.at("kind") for root in objects):
+        return []
+    return [found for tree in items for found in _documents(tree, document.prefix, document.name, "", depth=2)]
 
 
 _Releases = Sequence[tuple[Section, WrappedValues]]

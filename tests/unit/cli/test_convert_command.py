@@ -104,8 +104,8 @@ def test_the_release_of_the_values_is_an_option(tmp_path: Path, capsys: pytest.C
     assert 'error: --release: got "7"' in capsys.readouterr().err
 
 
-def test_two_files_of_one_chart_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(written(tmp_path, "slurmNodes: {}\n", name)) for name in ("a.yaml", "b.yaml")]
+def test_values_of_two_clusters_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(written(tmp_path, f"slurmNodes: {{}}\nclusterName: {name}\n", f"{name}.yaml")) for name in "ab"]
 
     assert cli.main(["convert", *files]) == 1
-    assert "Two files are values of soperator's Helm chart slurm-cluster" in capsys.readouterr().err
+    assert "Two files are values of soperator's Helm chart slurm-cluster for a, b" in capsys.readouterr().err
