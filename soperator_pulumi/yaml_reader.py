@@ -40,3 +40,16 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - YAML
         return yaml.load(text, _Loader)  # noqa: S506 - it is a SafeLoader
     except (RecursionError, yaml.YAMLError) as error:
         raise ValueError(str(error)) from None
+
+
+def read_nodes(text: str) -> yaml.Node | None:
+    """Return the nodes of a document, which know where they stand in the text; None if it is empty.
+
+    Raises:
+        ValueError: The text is not YAML, or nested deeper than Python can follow.
+    """
+    try:
+        found: yaml.Node | None = yaml.compose(text, _Loader)
+    except (RecursionError, yaml.YAMLError) as error:
+        raise ValueError(str(error)) from None
+    return found

@@ -30,6 +30,7 @@ from soperator_pulumi.operations.preflight.preflight_run import (
     platform_findings,
 )
 from soperator_pulumi.stack.preflight_plan import plans_of_file
+from soperator_pulumi.stack.written_sizes import write_sizes
 
 _LONGEST_SECONDS = 840.0
 """Largest time for the pods: pods of probes end by themselves after 15 minutes."""
@@ -116,6 +117,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig", metavar="FILE", help="kubeconfig file (default: that of the stack; without one, KUBECONFIG)"
     )
     parser.add_argument("--context", help="context in it (default: that of the stack; without one, the current one)")
+    parser.add_argument(
+        "--write-sizes",
+        action="store_true",
+        help="first write the size that machines have for a node into FILE, in place of `all` or `all but 2`",
+    )
     add_options(parser)
 
 
@@ -123,6 +129,8 @@ def run(given: argparse.Namespace) -> int:
     """Check the clusters of a file, print the findings, and return the exit status."""
     options = options_of(given)
     try:
+        if given.write_sizes:
+            write_sizes(given.file, options.stack_outputs, access_in(given), Cluster, say)
         plans = plans_of_file(given.file, options.stack_outputs, access_in(given))
         return check([(plan, Cluster(access)) for plan, access in plans], options, say)
     except (SoperatorError, pulumi.RunError) as error:

@@ -313,7 +313,8 @@ class NodeSetArgs(UserPodsArgs, DevicesArgs):
     replicas: NotRequired[int]
     """Number of nodes. 0 keeps the node set, but without nodes. Default: 1."""
     cpus: int
-    """CPUs of a node that Slurm schedules."""
+    """CPUs of a node that Slurm schedules. In the file of a stack, `all` or `all but 2` of what the machines have for a
+    pod, until `soperator preflight FILE --write-sizes` replaces it (docs/placement.md)."""
     sockets: NotRequired[int]
     """Sockets of a machine, so that Slurm keeps tasks, their memory, and their GPUs on one: `lscpu` prints them. With
     several NUMA nodes in a socket, give the number of NUMA nodes. Needs `cores_per_socket` and `threads_per_core`;
@@ -330,8 +331,9 @@ class NodeSetArgs(UserPodsArgs, DevicesArgs):
     before, and so on. Fewer than the node has; needs `slurm.constrain: cgroup`. `cpus` counts them, and the pod has
     their time. Default: none (docs/placement.md)."""
     memory_gib: float
-    """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
-    for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
+    """Memory of a node's pod, in GiB, or `all` or `all but 8` as for `cpus`. Slurm schedules less: a 32nd, from 64 MiB
+    to 1 GiB but at most a quarter, is left for slurmd, so that jobs within their limits cannot end it. With
+    `pod_resources`, Slurm schedules all of it."""
     partitions: NotRequired[Sequence[str]]
     """Partitions of the nodes. A partition that is not declared has default settings."""
     features: NotRequired[Sequence[str]]

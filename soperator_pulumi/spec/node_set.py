@@ -13,6 +13,7 @@ from soperator_pulumi.spec.drain import DrainSpec, RollingUpdateSpec
 from soperator_pulumi.spec.slurm import Constrain
 from soperator_pulumi.spec.types.environment import Environment, NcclTopology
 from soperator_pulumi.spec.types.int_or_percent import Share
+from soperator_pulumi.spec.types.machine_size import NUMBER_OF_MACHINE
 from soperator_pulumi.spec.types.names import NetworkName, SlurmName
 from soperator_pulumi.spec.types.quantity import MIB_PER_GIB, PodResources
 from soperator_pulumi.spec.user_pods import UserPods
@@ -25,6 +26,9 @@ _ROOM_SHARE, _LEAST_ROOM_MIB, _MOST_ROOM_MIB, _MOST_ROOM_SHARE = 32, 64, 1024, 4
 """Memory of a pod left for slurmd and what it starts: a 32nd of the memory, from 64 MiB to 1 GiB, and never more than
 a quarter. With Slurm 24.11, slurmd and the helpers of its start use 24 MiB (measured, cgroup v2, without jobs); health
 checks and hooks need memory as well. slurmstepd counts towards its job."""
+
+MOST_CPUS = 65533
+LEAST_GIB, MOST_GIB = 0.125, 1_000_000
 
 FEWEST_PROCESSES = 64
 """Smallest limit of a user's processes: with fewer, no login and no useful job is possible."""
@@ -96,8 +100,9 @@ class NodeSetSpec(UserPods, Devices):
     """Name of the node set, its StatefulSet and its Slurm feature: a DNS label of at most 52 characters."""
     replicas: Annotated[int, whole(0)] = 1
     """Number of nodes. 0 keeps the node set, but without nodes."""
-    cpus: Annotated[int, whole(1, 65533, why="It is what Slurm schedules on a node.")]
-    """CPUs of a node that Slurm schedules."""
+    cpus: Annotated[int, whole(1, MOST_CPUS, why="It is what Slurm schedules on a node."), NUMBER_OF_MACHINE]
+    """CPUs of a node that Slurm schedules. In the file of a stack, `all` or `all but 2` of what the machines have for a
+    pod, until `soperator preflight FILE --write-sizes` replaces it (docs/placement.md)."""
     sockets: Annotated[int, whole(1, 1024, why="slurmd counts no more (xcpuinfo.c).")] | None = None
     """Sockets of a machine, so that Slurm keeps tasks, their memory, and their GPUs on one: `lscpu` prints them. With
     several NUMA nodes in a socket, give the number of NUMA nodes. Needs `cores_per_socket` and `threads_per_core`;
@@ -113,9 +118,14 @@ class NodeSetSpec(UserPods, Devices):
     health checks, next to the watch of slurmd. Slurm takes the last core of the last socket, then that of the socket
     before, and so on. Fewer than the node has; needs `slurm.constrain: cgroup`. `cpus` counts them, and the pod has
     their time. Default: none (docs/placement.md)."""
-    memory_gib: Annotated[float, number(0.125, 1_000_000, what="a number of GiB without a unit, such as 2 or 0.5,")]
-    """Memory of a node's pod, in GiB. Slurm schedules less: a 32nd, from 64 MiB to 1 GiB but at most a quarter, is left
-    for slurmd, so that jobs within their limits cannot end it. With `pod_resources`, Slurm schedules all of it."""
+    memory_gib: Annotated[
+        float,
+        number(LEAST_GIB, MOST_GIB, what="a number of GiB without a unit, such as 2 or 0.5,"),
+        NUMBER_OF_MACHINE,
+    ]
+    """Memory of a node's pod, in GiB, or `all` or `all but 8` as for `cpus`. Slurm schedules less: a 32nd, from 64 MiB
+    to 1 GiB but at most a quarter, is left for slurmd, so that jobs within their limits cannot end it. With
+    `pod_resources`, Slurm schedules all of it."""
     partitions: tuple[SlurmName, ...] = ("main",)
     """Partitions of the nodes. A partition that is not declared has default settings."""
     features: tuple[SlurmName, ...] = ()

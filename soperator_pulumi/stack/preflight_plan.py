@@ -1,7 +1,7 @@
 """Plans of clusters for a preflight: a program, or a file that describes clusters, run against mocks."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,10 @@ def _revealed(value: object) -> str | None:
 
 
 def plans_of_file(
-    file: Path, stack_outputs: Mapping[str, Mapping[str, str]] | None = None, access: Access = _AMBIENT
+    file: Path,
+    stack_outputs: Mapping[str, Mapping[str, str]] | None = None,
+    access: Access = _AMBIENT,
+    adapted: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> list[tuple[PlannedCluster | PlannedPlatform, Access]]:
     """Return the clusters that a file describes, with the Kubernetes that a deployment of the file would use.
 
@@ -234,19 +237,20 @@ def plans_of_file(
         file: A description of a cluster, or the file of a stack.
         stack_outputs: Outputs of other stacks, by stack and name, which the file may name. Default: none.
         access: Kubernetes in place of the one that the file names. Default: that one; the ambient one if it names none.
+        adapted: Changes the configuration of the stack, or the description, before it is planned. Default: no change.
 
     Raises:
         SpecError: The file, or a description in it, has problems, or it describes no cluster and no platform.
     """
     stack = read_stack_file(file, stack_outputs or {}, access)
     if stack is None:
-        return [(cluster, access) for cluster in _described(file)]
+        return [(cluster, access) for cluster in _described(file, adapted(read_mapping(file)))]
+    stack = replace(stack, config=adapted(stack.config))
     return plans_of(dry_run(stack), _of_providers(stack))
 
 
-def _described(file: Path) -> list[PlannedCluster]:
+def _described(file: Path, content: Mapping[str, Any]) -> list[PlannedCluster]:
     """Return the cluster of a stand-alone description, without a stack."""
-    content = read_mapping(file)
     name = name_in(content)
     spec = parse_cluster({"name": name, **content}, str(file))
     deployment = deploy(lambda: SlurmCluster(name, spec), project="project", stack_name="stack")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Json, Kube
@@ -79,11 +80,49 @@ def fit_findings(
         to_come: Resources of device plugins that the program installs, `*` in one for any text. One of them that is
             missing is a warning.
     """
-    daemons = [PlannedPods(body["metadata"]["name"], "", 1, body["spec"]["template"]) for body in daemon_sets]
-    left = {machine["metadata"]["name"]: _left(machine, daemons) for machine in machines}
+    left = _left_on(machines, daemon_sets)
     for pods in every:
         if pods.replicas:
             yield _fit(pods, machines, left, to_come)
+
+
+class Room(NamedTuple):
+    """Size for which every machine has room that its pods may run on."""
+
+    cpus: int
+    gib: float
+    machines: int
+    """Number of these machines."""
+    fewest_cpus: str
+    """Name of the machine that decides `cpus`."""
+    least_memory: str
+    """Name of the machine that decides `gib`."""
+
+
+def least_room(pods: PlannedPods, machines: Sequence[Json], daemon_sets: Sequence[Json]) -> Room | Diagnosis:
+    """Return the size of the main container for which all machines of the pods have room, whatever it requests now.
+
+    These are the machines that admit the pods and have their devices. If there are none, return why.
+
+    Args:
+        pods: The pods.
+        machines: All machines.
+        daemon_sets: All DaemonSets, whose pods take their requests from every machine that they choose.
+    """
+    left, rest = _left_on(machines, daemon_sets), pods.without_size()
+    names = (machine["metadata"]["name"] for machine in machines_for(pods, machines))
+    sizes = {name: _largest(rest, left[name]) for name in names if _room(rest.requests, left[name])}
+    if not sizes:
+        return _fit(rest, machines, left, ())
+    cpus, fewest = min((size[0], name) for name, size in sizes.items())
+    gib, least = min((size[1], name) for name, size in sizes.items())
+    return Room(cpus, gib, len(sizes), fewest, least)
+
+
+def _left_on(machines: Sequence[Json], daemon_sets: Sequence[Json]) -> dict[str, _Resources]:
+    """Return what every machine has for pods, without those of DaemonSets, by its name."""
+    daemons = [PlannedPods(body["metadata"]["name"], "", 1, body["spec"]["template"]) for body in daemon_sets]
+    return {machine["metadata"]["name"]: _left(machine, daemons) for machine in machines}
 
 
 def _fit(

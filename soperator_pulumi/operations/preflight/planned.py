@@ -1,7 +1,7 @@
 """Plan of a cluster: the objects that a deployment would apply, and their pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -62,6 +62,16 @@ class PlannedPods:
     def main_requests(self) -> dict[str, Decimal]:
         """Resources of the container whose size the spec gives, by name."""
         return _requests(self.spec["containers"][0])
+
+    def without_size(self) -> "PlannedPods":
+        """Return the pods as if their main container requested no CPU and no memory, only devices."""
+        main, *others = self.spec["containers"]
+        resources = {
+            kind: {name: value for name, value in amounts.items() if name not in {"cpu", "memory"}}
+            for kind, amounts in (main.get("resources") or {}).items()
+        }
+        spec = {**self.spec, "containers": [{**main, "resources": resources}, *others]}
+        return replace(self, template={**self.template, "spec": spec})
 
 
 @dataclass(frozen=True)

@@ -402,7 +402,7 @@ def test_the_page_has_a_row_for_each_check() -> None:
 
 
 def test_the_page_names_every_option() -> None:
-    parser_options = {"--json", "--read-only", "--skip", "--accept", "--timeout", "--stack-output"}
+    parser_options = {"--write-sizes", "--json", "--read-only", "--skip", "--accept", "--timeout", "--stack-output"}
     assert {*re.findall(r"(?m)^\| `(--[a-z-]+)", PAGE)} == parser_options
     with pytest.raises(SystemExit) as ended:
         cli.main(["preflight", "--help"])

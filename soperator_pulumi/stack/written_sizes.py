@@ -1,0 +1,217 @@
+"""Sizes of nodes that a preflight writes into a file, in place of `all` and `all but 2`.
+
+Only these words change: comments, order, and spelling of the file stay.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from soperator_pulumi.errors import Problem, SpecError
+from soperator_pulumi.kube.access import Access
+from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
+from soperator_pulumi.operations.preflight.machine_fit import DAEMON_SETS, MACHINES, Room, least_room
+from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.spec.node_set import LEAST_GIB, MOST_CPUS, MOST_GIB, CpuLayout
+from soperator_pulumi.spec.types.machine_size import kept_back
+from soperator_pulumi.stack.preflight_plan import plans_of_file
+from soperator_pulumi.stack.stack_config import DEFAULTS, ONE, SEVERAL
+from soperator_pulumi.stack.stack_file import full_key, read_stack_file
+from soperator_pulumi.yaml_reader import read_nodes
+
+_CPUS, _MEMORY, _NODE_SETS, _MERGE = "cpus", "memory_gib", "node_sets", "<<"
+_PROVISIONAL = {_CPUS: MOST_CPUS, _MEMORY: MOST_GIB}
+"""Sizes with which the clusters are planned: the largest ones, which reserved cores and volumes in memory fit."""
+
+_Pairs = Mapping[str, yaml.Node]
+
+
+@dataclass(frozen=True)
+class _Placeholder:
+    """A placeholder of one cluster. Several clusters may share the place in the file."""
+
+    cluster: str
+    """Name of the cluster's description, such as `soperator:cluster`."""
+    node_set: int
+    field: str
+    kept: float
+    """CPUs or GiB that are left to others on the machine."""
+    node: yaml.ScalarNode
+
+    @property
+    def place(self) -> str:
+        return f"{self.cluster}.{_NODE_SETS}[{self.node_set}].{self.field}"
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and end in the text, with quotes and without an anchor."""
+        end = self.node.end_mark.index
+        return end - len(self.node.value) - (2 if self.node.style else 0), end
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Number that takes the place of a placeholder."""
+
+    value: int | float
+    source: str
+    """Machines that decide it, in words."""
+
+
+def write_sizes(
+    file: Path,
+    stack_outputs: Mapping[str, Mapping[str, str]],
+    access: Access,
+    kube_of: Callable[[Access], Kube],
+    report: Callable[[str], None],
+) -> None:
+    """Write the sizes for which the machines have room into a file, in place of placeholders.
+
+    Args:
+        file: A description of a cluster, or the file of a stack.
+        stack_outputs: Outputs of other stacks, by stack and name, which the file may name.
+        access: Kubernetes in place of the one that the file names.
+        kube_of: Returns the client of a Kubernetes.
+        report: Function that shows what is written.
+
+    Raises:
+        SpecError: The file has problems, or a placeholder has no number. The file is unchanged.
+        KubernetesError: Machines or DaemonSets cannot be read. The file is unchanged.
+    """
+    stack = read_stack_file(file, stack_outputs, access)
+    with file.open(encoding="utf-8", newline="") as opened:
+        text = opened.read()
+    found = [*_placeholders(file, text, None if stack is None else stack.project)]
+    if not found:
+        report(f"{file}: has no size to write: no node set has `cpus: all` or `memory_gib: all but 8`")
+        return
+    plans = plans_of_file(file, stack_outputs, access, _provisional if stack is None else _provisional_config)
+    sizes: dict[tuple[int, int], _Size] = {}
+    problems: list[Problem] = []
+    for planned, chosen in plans:
+        own = [one for one in found if isinstance(planned, PlannedCluster) and one.cluster == planned.key]
+        if not own or not isinstance(planned, PlannedCluster):
+            continue
+        kube = kube_of(chosen)
+        machines, daemon_sets = kube.find(MACHINES), kube.find(DAEMON_SETS)
+        for one in own:
+            size = _size(one, least_room(planned.workers[one.node_set], machines, daemon_sets))
+            if isinstance(size, Problem):
+                problems.append(size)
+            elif one.span not in sizes or size.value < sizes[one.span].value:
+                sizes[one.span] = size
+    if problems:
+        raise SpecError(str(file), problems)
+    written = _replaced(text, {span: f"{size.value:g}" for span, size in sizes.items()})
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        opened.write(written)
+    for one in found:
+        size = sizes[one.span]
+        report(f"{one.place}: writes {size.value:g}, {size.source}")
+
+
+def _size(one: _Placeholder, room: Room | Diagnosis) -> _Size | Problem:
+    """Return the number for a placeholder: whole CPUs, and whole GiB from 1 on."""
+    if isinstance(room, Diagnosis):
+        return Problem(one.place, room.found, room.needed, room.cure)
+    has, decides = (room.cpus, room.fewest_cpus) if one.field == _CPUS else (room.gib, room.least_memory)
+    what = "CPUs" if one.field == _CPUS else "GiB"
+    source = f"of the {has:g} {what} that {decides} has for a pod, the smallest of {room.machines} machines"
+    value = has - one.kept
+    value = math.floor(value) if value >= 1 or one.field == _CPUS else value
+    if value < (1 if one.field == _CPUS else LEAST_GIB):
+        cure = "Keep less back, or choose other machines by node_selector."
+        return Problem(one.place, f"nothing would be left {source}", "", cure)
+    return _Size(value, source)
+
+
+def _replaced(text: str, numbers: Mapping[tuple[int, int], str]) -> str:
+    for (start, end), number in sorted(numbers.items(), reverse=True):
+        text = text[:start] + number + text[end:]
+    return text
+
+
+def _provisional_config(config: dict[str, Any]) -> dict[str, Any]:
+    several = config.get(SEVERAL)
+    changed = {key: _provisional(config[key]) for key in (ONE, DEFAULTS) if key in config}
+    if isinstance(several, Mapping):
+        changed[SEVERAL] = {name: _provisional(described) for name, described in several.items()}
+    return {**config, **changed}
+
+
+def _provisional(described: Any) -> Any:  # noqa: ANN401 - YAML
+    """Return a description with numbers in place of placeholders."""
+    if not isinstance(described, Mapping) or not isinstance(described.get(_NODE_SETS), list):
+        return described
+    node_sets = [
+        {**item, **{key: number for key, number in _PROVISIONAL.items() if kept_back(item.get(key)) is not None}}
+        if isinstance(item, Mapping)
+        else item
+        for item in described[_NODE_SETS]
+    ]
+    return {**described, _NODE_SETS: node_sets}
+
+
+def _placeholders(file: Path, text: str, project: str | None) -> Iterator[_Placeholder]:
+    """Yield the placeholders of a file.
+
+    Raises:
+        SpecError: A placeholder has no number, or its place in the file is unclear.
+    """
+    problems: list[Problem] = []
+    for cluster, described, defaults in _descriptions(file, _pairs(read_nodes(text)), project):
+        node_sets = described.get(_NODE_SETS, defaults.get(_NODE_SETS))
+        for index, item in enumerate(node_sets.value if isinstance(node_sets, yaml.SequenceNode) else ()):
+            pairs = _pairs(item)
+            for field in _PROVISIONAL:
+                node = pairs.get(field)
+                if not isinstance(node, yaml.ScalarNode) or (kept := kept_back(node.value)) is None:
+                    continue
+                one = _Placeholder(cluster, index, field, kept, node)
+                problems += _without_number(one, pairs)
+                if text[slice(*one.span)].strip("\"'") != node.value:
+                    problems.append(
+                        Problem(one.place, f'got "{node.value}" in a block. Write it on the line of its key.')
+                    )
+                yield one
+    if problems:
+        raise SpecError(str(file), problems)
+
+
+def _without_number(one: _Placeholder, node_set: _Pairs) -> Iterator[Problem]:
+    given = f'got "{one.node.value}", but'
+    if "pod_resources" in node_set:
+        yield Problem(one.place, f"{given} pod_resources is the size of the pod. Give a number, or remove one.")
+    elif one.field == _CPUS and any(name in node_set for name in CpuLayout._fields):
+        text = "it is the product of the layout. Give the number, and leave CPUs to daemons by pod_resources."
+        yield Problem(one.place, f"{given} {text}")
+    if one.field == _CPUS and one.kept % 1:
+        yield Problem(one.place, f"{given} CPUs are whole numbers. Round it.")
+
+
+def _descriptions(file: Path, content: _Pairs, project: str | None) -> Iterator[tuple[str, _Pairs, _Pairs]]:
+    """Yield the clusters of a file: name of the description, its keys, and those of the defaults."""
+    if project is None:
+        yield str(file), content, {}
+        return
+    config = {full_key(project, key): node for key, node in _pairs(content.get("config")).items()}
+    defaults = _pairs(config.get(DEFAULTS))
+    if ONE in config:
+        yield ONE, _pairs(config[ONE]), defaults
+    for name, node in _pairs(config.get(SEVERAL)).items():
+        yield f"{SEVERAL}.{name}", _pairs(node), defaults
+
+
+def _pairs(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    """Return the keys of a mapping with their nodes, also those of a merged mapping (`<<`)."""
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    own = {str(key.value): value for key, value in node.value}
+    merged = own.pop(_MERGE, None)
+    others = merged.value if isinstance(merged, yaml.SequenceNode) else [merged]
+    return {**{key: value for other in reversed(others) for key, value in _pairs(other).items()}, **own}
