@@ -173,6 +173,7 @@ class Accounting(pulumi.ComponentResource):
             cluster_name=parts.spec.name,
             accounts=[accounting.default_account],
             users=_recorded_users(parts.spec, accounting),
+            qos=parts.spec.named_qos,
             opts=own.options(depends_on=[self.ready]),
         )
         self.disruption_budget = create_disruption_budget(name, own, ACCOUNTING)

@@ -5,18 +5,18 @@ from typing import Any
 
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, UpdateResult
+from pydantic import Field
 
 from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
 from soperator_pulumi.lifecycle.connection import ClusterConnection
 from soperator_pulumi.lifecycle.provider import LiveProvider, has_unknown
 from soperator_pulumi.lifecycle.resource import LiveResource
 from soperator_pulumi.operations.association_additions import WantedAssociations
-from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER
+from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER, ACCOUNTING_POD
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.progress import MachineClock, report
+from soperator_pulumi.slurm.named_qos import unknown_qos
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
-
-ACCOUNTING_POD = "accounting-0"
 
 
 class AssociationsInputs(ClusterRef):
@@ -27,6 +27,8 @@ class AssociationsInputs(ClusterRef):
     accounts: list[str]
     users: dict[str, list[str]]
     """Accounts of users, by user; the default account comes first."""
+    qos: dict[str, list[str]] = Field(default_factory=dict)
+    """Names of QoS by the field of the spec that has them."""
 
     @property
     def wanted(self) -> WantedAssociations:
@@ -44,6 +46,7 @@ class AssociationsProvider(LiveProvider):
         inputs = AssociationsInputs.model_validate(news)
         try:
             found = inputs.wanted.missing(self._sacctmgr(inputs, news))
+            self._warn(inputs, news)
         except (KubernetesError, SlurmError, TransportError) as error:
             report(f"accounting: cannot read the database: {error}")
             return DiffResult(changes=True)
@@ -64,6 +67,12 @@ class AssociationsProvider(LiveProvider):
     def _add(self, props: Mapping[str, Any]) -> None:
         inputs = AssociationsInputs.model_validate(props)
         inputs.wanted.add(self._sacctmgr(inputs, props), report, MachineClock())
+        self._warn(inputs, props)
+
+    def _warn(self, inputs: AssociationsInputs, props: Mapping[str, Any]) -> None:
+        """Report the names without a QoS. They fail no run: an administrator may be about to make them."""
+        for problem in unknown_qos(self._sacctmgr(inputs, props), inputs.qos):
+            report(f"accounting: warning: {problem}")
 
     def _sacctmgr(self, inputs: AssociationsInputs, props: Mapping[str, Any]) -> Sacctmgr:
         place = self.kube(props).transport(inputs.namespace, ACCOUNTING_POD, ACCOUNTING_CONTAINER)
@@ -81,6 +90,7 @@ class Associations(LiveResource, module="soperator", name="Associations"):
         cluster_name: str,
         accounts: Sequence[str],
         users: Mapping[str, Sequence[str]],
+        qos: Mapping[str, Sequence[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -91,11 +101,14 @@ class Associations(LiveResource, module="soperator", name="Associations"):
             cluster_name: Slurm's name of the cluster.
             accounts: Accounts of the spec.
             users: Accounts of the spec's users, by user; the default account comes first.
+            qos: Names of QoS by the field of the spec that has them.
             opts: Options of the resource.
         """
         inputs = {
             "cluster_name": cluster_name,
             "accounts": [*accounts],
             "users": {user: [*own] for user, own in users.items()},
+            # Without names, the inputs are those in states of earlier versions.
+            **({"qos": {path: [*names] for path, names in qos.items()}} if qos else {}),
         }
         super().__init__(AssociationsProvider(), resource_name, cluster, inputs, opts)

@@ -41,6 +41,10 @@ class Sacctmgr:
         """Return the names of all accounts in the database, of any cluster."""
         return frozenset(row[0] for row in self._rows("show", "account", "format=account"))
 
+    def qos(self) -> frozenset[str]:
+        """Return the names of all QoS in the database, in lower case, as Slurm keeps them."""
+        return frozenset(row[0].lower() for row in self._rows("show", "qos", "format=name"))
+
     def associations(self) -> tuple[Association, ...]:
         """Return the associations of the cluster."""
         rows = self._rows("show", "associations", f"cluster={self.cluster}", "format=account,user")

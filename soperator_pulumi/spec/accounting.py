@@ -10,6 +10,7 @@ from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.accounting_database import DatabasePassword, ExternalDatabaseSpec, OperatorDatabaseSpec
 from soperator_pulumi.spec.accounting_dump import DumpSpec
 from soperator_pulumi.spec.images import ImagesSpec
+from soperator_pulumi.spec.long_checks import LongCheck, LongCheckSpec
 from soperator_pulumi.spec.partition import PartitionSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import VolumeSpec
@@ -213,6 +214,17 @@ def qos_problems(extra: Mapping[str, object], partitions: Sequence[PartitionSpec
         for name, value in options.items():
             if name.lower() in _ABOUT_QOS and str(value).upper() != "ALL":
                 yield Problem(f"partitions[{index}].options.{name}", f'got "{value}", {none}. Remove one.')
+
+
+def named_qos(partitions: Sequence[PartitionSpec], checks: Mapping[LongCheck, LongCheckSpec]) -> dict[str, list[str]]:
+    """Return the names of QoS in a spec, by the path of their field."""
+    found = {
+        f"partitions[{index}].options.{name}": [one.strip() for one in value.split(",") if one.strip()]
+        for index, partition in enumerate(partitions)
+        for name, value in partition.options.items()
+        if name.lower() in _ABOUT_QOS and value.upper() != "ALL"
+    }
+    return found | {f"health.long_checks.{name}.qos": [check.qos] for name, check in checks.items() if check.qos}
 
 
 def _database_problems(accounting: AccountingSpec) -> Iterator[Problem]:

@@ -135,6 +135,11 @@ class ClusterSpec(Model):
         """Partitions in Slurm's order; at most one is the default."""
         return partition.all_partitions(self.partitions, self.node_sets)
 
+    @property
+    def named_qos(self) -> dict[str, list[str]]:
+        """Names of QoS by the path of their field, such as `partitions[0].options.AllowQos`."""
+        return accounting.named_qos(self.partitions, self.health.long_checks)
+
     @model_validator(mode="after")
     def _follow_the_rules(self) -> "ClusterSpec":
         found = list(rule_problems(self))

@@ -43,8 +43,10 @@ def planned_clusters(deployment: Deployment) -> list[PlannedCluster]:
     order = _order(deployment)
     bodies.sort(key=lambda body: order.get(_identity(body), -1))
     platform = _platform(deployment, bodies)
+    recorded = (resource.inputs for resource in deployment.recorded if acts_as(resource.type, "Associations"))
+    qos = {inputs["namespace"]: inputs.get("qos", {}) for inputs in recorded}
     return [
-        replace(_planned(resource.inputs, bodies), platform=platform)
+        replace(_planned(resource.inputs, bodies), platform=platform, qos=qos.get(resource.inputs["namespace"], {}))
         for resource in deployment.recorded
         if acts_as(resource.type, "Prerequisites")
     ]

@@ -15,7 +15,7 @@ from soperator_pulumi.operations.progress import Clock, Report, saying, until
 ACCOUNTING_COMPONENT = "accounting"
 """Name of slurmdbd's StatefulSet, and of its pod's component."""
 
-ACCOUNTING_CONTAINER = "slurmdbd"
+ACCOUNTING_POD, ACCOUNTING_CONTAINER = "accounting-0", "slurmdbd"
 
 START_SECONDS = 60
 """Time for the container of a starting pod to run."""

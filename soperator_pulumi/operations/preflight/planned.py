@@ -1,7 +1,7 @@
 """Plan of a cluster: the objects that a deployment would apply, and their pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -114,6 +114,8 @@ class PlannedCluster:
     """Objects that would be applied, in order. Secrets have only kind and metadata."""
     cluster_domain: str = "cluster.local"
     """Domain of the names of Services."""
+    qos: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of QoS by the field of the spec that has them; empty without accounting."""
     platform: PlannedPlatform = PlannedPlatform()
     """Parts that the program installs next to its clusters."""
     owner_known: bool = True

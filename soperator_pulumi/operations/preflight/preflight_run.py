@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from soperator_pulumi.errors import KubernetesError
-from soperator_pulumi.kube.verbs import Json, Kube
+from soperator_pulumi.errors import KubernetesError, SlurmError, TransportError
+from soperator_pulumi.kube.verbs import Json, Kube, pods_path
+from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAINER, ACCOUNTING_POD
 from soperator_pulumi.operations.preflight import machine_clocks
 from soperator_pulumi.operations.preflight.access_rights import object_findings, platform_right_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
@@ -40,6 +41,8 @@ from soperator_pulumi.operations.preflight.provided_parts import (
 )
 from soperator_pulumi.operations.preflight.shared_claim import storage_probe
 from soperator_pulumi.operations.progress import Clock, MachineClock, Report
+from soperator_pulumi.slurm.named_qos import unknown_qos
+from soperator_pulumi.slurm.sacctmgr import Sacctmgr
 
 PROBE_SECONDS = 120.0
 """Time for all pods of the probes, which run at the same time."""
@@ -92,6 +95,7 @@ class Preflight:
             ("release", "Kubernetes", lambda: release_findings(kube, planned.objects)),
             ("rights", "kubeconfig", lambda: object_findings(kube, planned.objects, namespace)),
             ("prerequisites", "namespace", self._prerequisites),
+            ("prerequisites", "QoS", self._of_qos),
             *_looks_at(kube, planned.platform),
             ("machines", "machines", self._of_machines),
             ("clocks", "machines", self._clocks),
@@ -109,6 +113,19 @@ class Preflight:
                 "prerequisites", "namespace", f'"{wanted.namespace}" and all named objects are as they must be'
             )
         yield from (of_problem("prerequisites", problem) for problem in found)
+
+    def _of_qos(self) -> Iterator[Diagnosis]:
+        """Yield the names without a QoS in the database of a cluster that is up already."""
+        namespace = self.planned.prerequisites.namespace
+        if not self.planned.qos or self.kube.get(f"{pods_path(namespace)}/{ACCOUNTING_POD}") is None:
+            return
+        try:
+            place = self.kube.transport(namespace, ACCOUNTING_POD, ACCOUNTING_CONTAINER)
+            for problem in unknown_qos(Sacctmgr(place, ""), self.planned.qos):
+                yield warned("prerequisites", problem.path, problem.found, "a QoS of the database", problem.cure)
+        except (SlurmError, TransportError) as error:
+            text = f"not checked: {error}".removesuffix(".")
+            yield warned("prerequisites", "QoS", text, "", "Compare the names with `sacctmgr show qos format=name`.")
 
     def _of_machines(self) -> Iterator[Diagnosis]:
         machines = self._machines()
