@@ -58,34 +58,47 @@ def secret_section(note: SecretNote, password: tuple[str, str]) -> str:
     """
     metadata = note.body["metadata"]
     labels = " ".join(f"{key}={value}" for key, value in sorted(metadata.get("labels", {}).items()))
-    files = " ".join(f"--from-file={key}" for key in note.keys)
     where = f" --namespace {note.namespace}" if note.namespace else ""
     kind = note.body["kind"]
     heading = f"## {kind} {note.name}{f' in {note.namespace}' if note.namespace else ''}\n"
     keys = f"Keys: {', '.join(f'`{key}`' for key in note.keys)}.\n"
     if kind != "Secret" or any(key not in _MAKING and key not in note.files for key in note.keys):
         return f"{heading}\n{keys}\nThe values are those of your program: create it with them.\n"
-    commands = [
-        *(line for key in note.keys for line in _making(note, key, password)),
-        f"kubectl create secret generic {note.name}{where} {files}",
-        *([f"kubectl label secret {note.name}{where} {labels}"] if labels else []),
+    return "\n".join([heading, keys, "```sh", *_commands(note, password, f"{note.name}{where}", labels), "```\n"])
+
+
+def _commands(note: SecretNote, password: tuple[str, str], target: str, labels: str) -> list[str]:
+    """Return the commands that make a Secret, in a shell of their own that removes the files at its end.
+
+    The first command that fails ends them: a Secret is made with all of its values, or not at all.
+    """
+    made = " ".join(f"{key} {key}.pub" if _MAKING.get(key, "").startswith("ssh-keygen") else key for key in note.keys)
+    files = " ".join(f"--from-file={key}" for key in note.keys)
+    steps = [
+        *(_reading(note, password) if SLURMDBD_CONF in note.files else []),
+        *(step for key in note.keys for step in _making(note, key)),
+        [f"kubectl create secret generic {target} {files}"],
+        *([[f"kubectl label secret {target} {labels}"]] if labels else []),
     ]
-    return "\n".join([heading, keys, "```sh", *commands, "```\n"])
+    lines = [line for command, *file in steps[:-1] for line in (f"{command} &&", *file)]
+    return ["(", "umask 077", f"trap 'rm -f {made}' EXIT", *lines, *steps[-1], ")"]
 
 
-def _making(note: SecretNote, key: str, password: tuple[str, str]) -> list[str]:
-    """Return the commands that make a file. A password comes from its Secret, with the escapes of slurmdbd.conf."""
-    if key not in note.files:
-        return [_MAKING[key]]
-    lines = [f"cat > {key} <<'{_END}'", *note.files[key].splitlines(), _END]
-    if key != SLURMDBD_CONF:
-        return lines
-    secret, field_ = password
-    template = f"'{{{{index .data \"{field_}\" | base64decode}}}}'"
-    read = f"kubectl get secret {secret} --namespace {note.namespace} --output go-template={template}"
+def _reading(note: SecretNote, password: tuple[str, str]) -> list[list[str]]:
+    """Return the commands that read the password of the database, and write it as slurmdbd.conf has it."""
+    secret, key = password
+    template = f"'{{{{index .data \"{key}\" | base64decode}}}}'"
     return [
-        *lines,
-        f"password=$({read} | sed 's/[\\\\#]/\\\\&/g')",
-        'case $password in *\' \'*) password="\\"$password\\"" ;; esac',
-        f"printf '{_PASSWORD_LINE}%s\\n' \"$password\" >> {key}",
+        [f"password=$(kubectl get secret {secret} --namespace {note.namespace} --output go-template={template})"],
+        [f': "${{password:?the Secret {secret} has an empty {key}}}"'],
+        ["password=$(printf %s \"$password\" | sed 's/[\\\\#]/\\\\&/g')"],
+        ['case $password in *\' \'*) password="\\"$password\\"" ;; esac'],
     ]
+
+
+def _making(note: SecretNote, key: str) -> list[list[str]]:
+    """Return the commands that make a file, with the lines that follow them."""
+    if key not in note.files:
+        return [[_MAKING[key]]]
+    written = [f"cat > {key} <<'{_END}'", *note.files[key].splitlines(), _END]
+    return [written, *([[f"printf '{_PASSWORD_LINE}%s\\n' \"$password\" >> {key}"]] if key == SLURMDBD_CONF else [])]

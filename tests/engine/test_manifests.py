@@ -81,3 +81,4 @@ def test_the_commands_of_the_page_make_the_secrets(folder: tuple[Stack, Path], t
     known = b64decode(password["data"]["password"]).decode()
     assert f"StoragePass={known}" in b64decode(slurmdbd["data"]["slurmdbd.conf"]).decode().splitlines()
     assert munge["metadata"]["labels"]["soperator-pulumi/owner"] == "soperator.prod.hpc"
+    assert [path.name for path in keys.iterdir() if path.is_file()] == []

@@ -131,12 +131,36 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
     assert "kubectl create secret generic munge-key --namespace hpc --from-file=munge.key" in files["secrets.md"]
 
 
+KUBECTL = """\
+#!/bin/sh
+case $1 in
+get) printf '%s %s' "$3" "${7#*=}" > asked; printf %s "$PASSWORD"; exit "$READ" ;;
+*) mkdir -p made; for file in *; do [ ! -f "$file" ] || cp -p "$file" made; done ;;
+esac
+"""
+"""kubectl that reads `PASSWORD` with the status `READ`, and keeps the files that a Secret is made from."""
+
+
+def run_commands(section: str, folder: Path, password: str = "", status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the commands of a section about Secrets in a folder, with `KUBECTL`."""
+    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    program = folder / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(KUBECTL)
+    program.chmod(0o755)
+    environment = {"PATH": f"{program.parent}:/usr/bin:/bin", "PASSWORD": password, "READ": str(status)}
+    return subprocess.run(
+        ["sh", "-uc", commands], cwd=folder, env=environment, check=False, capture_output=True, text=True
+    )
+
+
 def test_the_key_of_tokens_has_the_command_that_makes_it(tmp_path: Path) -> None:
     note = SecretNote({"kind": "Secret", "metadata": {"name": "jwt-key", "namespace": "hpc"}}, ("jwt.key",))
-    lines = ManifestsPage("prod", {}, [note], []).secrets_text().splitlines()
-    making = lines[lines.index("```sh") + 1]
-    subprocess.run(["sh", "-c", making], cwd=tmp_path, check=True)
-    assert len((tmp_path / "jwt.key").read_bytes()) == 64
+
+    assert run_commands(ManifestsPage("prod", {}, [note], []).secrets_text(), tmp_path).returncode == 0
+
+    assert len((tmp_path / "made" / "jwt.key").read_bytes()) == 64
+    assert not (tmp_path / "jwt.key").exists()
 
 
 EXTERNAL: dict[str, Any] = {
@@ -161,24 +185,43 @@ def test_the_files_of_slurmdbd_have_commands_that_make_them_with_the_password_of
 ) -> None:
     changes: dict[str, Any] = {"accounting": {"database": database}} if database else {}
     made = deployed(**changes)
-    section = manifests_of(made).files("prod")["secrets.md"].partition("## Secret slurmdbd-config in hpc\n")[2]
-    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text(
-        '#!/bin/sh\n[ "$1" != get ] || { printf "%s %s" "$3" "${7#*=}" > asked; printf %s "$PASSWORD"; }\n'
-    )
-    kubectl.chmod(0o755)
+    section = slurmdbd_section(manifests_of(made).files("prod"))
 
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PASSWORD": password}
-    subprocess.run(["sh", "-euc", commands], cwd=tmp_path, env=environment, check=True)
+    assert run_commands(section, tmp_path, password).returncode == 0
 
     (files,) = [resource.inputs["files"] for resource in made.recorded if resource.name.endswith("slurmdbd-config")]
-    written = (tmp_path / "slurmdbd.conf").read_text().splitlines()
+    written = (tmp_path / "made" / "slurmdbd.conf").read_text().splitlines()
     wanted = str(files.value["slurmdbd.conf"]).splitlines()
-    assert (tmp_path / "slurm.conf").read_text() == files.value["slurm.conf"]
+    assert (tmp_path / "made" / "slurm.conf").read_text() == files.value["slurm.conf"]
     assert (tmp_path / "asked").read_text() == asked
     assert sorted(written[:-1]) == sorted(line for line in wanted if not line.startswith("StoragePass="))
     assert unquoted_password(written[-1].removeprefix("StoragePass=")) == password
+
+
+def slurmdbd_section(files: dict[str, str]) -> str:
+    return files["secrets.md"].partition("## Secret slurmdbd-config in hpc\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("password", "status", "words"),
+    [("", 1, ""), ("cut", 1, ""), ("", 0, "the Secret database-password has an empty password")],
+    ids=["refused", "interrupted", "empty"],
+)
+def test_no_secret_is_made_if_its_password_cannot_be_read(
+    files: dict[str, str], password: str, status: int, words: str, tmp_path: Path
+) -> None:
+    done = run_commands(slurmdbd_section(files), tmp_path, password, status)
+
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin"]
+
+
+def test_files_with_secrets_are_their_users_alone_and_are_removed(files: dict[str, str], tmp_path: Path) -> None:
+    assert run_commands(slurmdbd_section(files), tmp_path, "hunter2").returncode == 0
+
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "made").glob("slurm*.conf")} == {0o600}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin", "made"]
 
 
 def test_a_secret_of_the_program_that_has_files_of_slurmdbd_is_not_shown() -> None:
