@@ -5,9 +5,14 @@
  * other. Slurm 24.11 and 26.05 ask a client six times, for MessageTimeout (30 s), and keep the step and the job's part of the
  * node meanwhile. Anyone can attach hundreds of clients to an own step that are stopped, or addresses where no client is.
  *
- * Here, the failed attempts of a slurmstepd have a minute together. An attempt gets half of what is left of it, so that a client
- * that answers is told after some that don't. Later, only clients that have answered before are told, as srun has when its
- * tasks started: its step would not end for it.
+ * Here, a slurmstepd has a minute for failed attempts and for clients that answer for the first time, together. An attempt
+ * gets half of what is left of it, so that a client that answers is told after some that don't. Later, only clients that have
+ * answered before are told, as srun has when its tasks started: its step would not end for it.
+ *
+ * A client that has answered before costs nothing if it answers within a second, as srun does on a busy login node. So 16
+ * clients that take almost a second hold the step for 16 seconds with every message, which is one for all tasks that have
+ * ended with the same status since the last. A client that has answered before and refuses at once, as srun does if too many
+ * connections wait, is asked as often as Slurm asks.
  */
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -23,7 +28,7 @@
 enum { LAUNCHED = 6002, TASK_EXIT = 6003 }; /* RESPONSE_LAUNCH_TASKS and MESSAGE_TASK_EXIT of msg_type.h */
 
 #define ATTEMPTS_MAX 2 /* at a client with one message, in a row */
-#define VAIN_MILLISECONDS_MAX 60000
+#define WAITED_MILLISECONDS_MAX 60000
 #define ATTEMPT_MILLISECONDS_MIN 1000
 #define PAUSE_MILLISECONDS 150 /* slurmstepd's, after a failed attempt: 100, and then 200 */
 #define ANSWERED_MAX 16
@@ -35,11 +40,11 @@ static int (*ask)(void *request, int *code, int milliseconds);
 /* Clients of this step. */
 static struct {
     pthread_mutex_t lock;
-    struct sockaddr_storage answered[ANSWERED_MAX]; /* the last ones that did */
+    struct sockaddr_storage answered[ANSWERED_MAX]; /* the last new ones */
     size_t next;
     struct sockaddr_storage failed; /* the last one that didn't */
     unsigned int attempts;          /* at that one */
-    int vain_milliseconds;
+    int waited_milliseconds;
 } clients = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 __attribute__((constructor)) static void prepare(void)
@@ -70,10 +75,14 @@ static size_t place_of(const struct sockaddr_storage *client)
     return place;
 }
 
-static void note_answer(const struct sockaddr_storage *client)
+static void note_answer(const struct sockaddr_storage *client, int milliseconds)
 {
-    if (place_of(client) == ANSWERED_MAX)
+    bool is_new = place_of(client) == ANSWERED_MAX;
+
+    if (is_new)
         clients.answered[clients.next++ % ANSWERED_MAX] = *client;
+    if (is_new || milliseconds > ATTEMPT_MILLISECONDS_MIN)
+        clients.waited_milliseconds += milliseconds;
     clients.attempts = 0;
 }
 
@@ -81,17 +90,20 @@ static void note_failure(const struct sockaddr_storage *client, int milliseconds
 {
     size_t place = place_of(client);
 
-    clients.attempts = clients.attempts && is_same(&clients.failed, client) ? clients.attempts + 1 : 1;
+    if (place < ANSWERED_MAX && milliseconds < ATTEMPT_MILLISECONDS_MIN)
+        clients.attempts = 0;
+    else
+        clients.attempts = clients.attempts && is_same(&clients.failed, client) ? clients.attempts + 1 : 1;
     clients.failed = *client;
-    clients.vain_milliseconds += milliseconds + PAUSE_MILLISECONDS;
-    if (clients.vain_milliseconds >= VAIN_MILLISECONDS_MAX && place < ANSWERED_MAX)
+    clients.waited_milliseconds += milliseconds + PAUSE_MILLISECONDS;
+    if (clients.waited_milliseconds >= WAITED_MILLISECONDS_MAX && place < ANSWERED_MAX)
         memset(&clients.answered[place], 0, sizeof(clients.answered[place]));
 }
 
 /* Return the time for an attempt, or 0 for none. */
 static int time_for(const struct sockaddr_storage *client)
 {
-    int left = VAIN_MILLISECONDS_MAX - clients.vain_milliseconds;
+    int left = WAITED_MILLISECONDS_MAX - clients.waited_milliseconds;
 
     if (clients.attempts >= ATTEMPTS_MAX && is_same(&clients.failed, client)) {
         clients.attempts = 0; /* the next message is another one */
@@ -113,12 +125,13 @@ static int milliseconds_now(void)
 static int tell(void *request, int *code, int milliseconds)
 {
     int started = milliseconds_now(), result = ask(request, code, milliseconds);
+    int taken = (milliseconds_now() - started) & INT32_MAX;
 
     pthread_mutex_lock(&clients.lock);
     if (result != 0 || *code != 0)
-        note_failure(request, (milliseconds_now() - started) & INT32_MAX);
+        note_failure(request, taken);
     else
-        note_answer(request);
+        note_answer(request, taken);
     pthread_mutex_unlock(&clients.lock);
     return result;
 }
@@ -129,7 +142,7 @@ static int tell_launched(void *request, int *code, int milliseconds)
 
     if (result == 0 && *code == 0) {
         pthread_mutex_lock(&clients.lock);
-        note_answer(request);
+        note_answer(request, 0);
         pthread_mutex_unlock(&clients.lock);
     }
     return result;

@@ -22,11 +22,16 @@ int clock_gettime(clockid_t which, struct timespec *now)
 int SWITCH(void) { return 0; }
 struct message { struct sockaddr_storage address; char rest[TYPE_AT - sizeof(struct sockaddr_storage)]; short type; };
 char behaviour;
+int attempt;
 int told;
 int slurm_send_recv_rc_msg_only_one(struct message *message, int *code, int milliseconds)
 {
     told = 0;
-    switch (behaviour) {
+    switch (attempt++ >= 2 && behaviour == 'f' ? 'a' : behaviour) {
+    case 'j':
+    case 'l':
+        clock_milliseconds += behaviour == 'l' ? 300 : (milliseconds ? milliseconds : 30000) - 1;
+        /* fall through */
     case 'a':
         told = 1;
         *code = 0;
@@ -41,13 +46,18 @@ int slurm_send_recv_rc_msg_only_one(struct message *message, int *code, int mill
     return -1;
 }
 """
-"""What stands for libslurm, with the offset of a version. Clients answer, answer with a code, are silent, or refuse."""
+"""What stands for libslurm, with the offset of a version.
+
+The letter of a client says what it does: it answers (a), after 300 ms (l), or just in time (j), answers with a code
+(c), is silent (s), refuses (r), or refuses the first two attempts (f).
+"""
 
 PROGRAM = """\
 #include <netinet/in.h>
 #include <stdio.h>
 extern long long clock_milliseconds;
 extern char behaviour;
+extern int attempt;
 extern int told;
 struct message { struct sockaddr_storage address; char rest[TYPE_AT - sizeof(struct sockaddr_storage)]; short type; };
 int slurm_send_recv_rc_msg_only_one(struct message *message, int *code, int milliseconds);
@@ -77,7 +87,7 @@ int main(int count, char **words)
 
             message.address = address_of(client - words[i], words[1][0]);
             behaviour = *client;
-            told = 0;
+            attempt = told = 0;
             for (int attempts = 6; attempts; attempts--, pause *= pause < 800 ? 2 : 1) {
                 if (slurm_send_recv_rc_msg_only_one(&message, &code, 0) == 0 && code == 0)
                     break;
@@ -150,6 +160,32 @@ def test_srun_is_told_of_tasks_that_end_after_the_minute(build: Path) -> None:
 def test_clients_that_answered_once_and_then_no_more_hold_a_step_for_a_few_seconds_more(build: Path) -> None:
     _, *ended = told(build, "E" + 250 * "a", "E" + 250 * "s", "E" + 250 * "s")
     assert sum(seconds for _, seconds in ended) <= 62 + 16 * 2
+
+
+@pytest.mark.parametrize("family", ["4", "6", "0"])
+def test_hundreds_of_clients_that_answer_just_in_time_hold_a_step_for_a_minute(build: Path, family: str) -> None:
+    ((_, seconds),) = told(build, "E" + 250 * "j", family=family)
+    assert seconds <= 62
+
+
+def test_hundreds_of_clients_that_answer_late_hold_the_messages_of_a_step_for_a_minute_and_a_few_seconds(
+    build: Path,
+) -> None:
+    messages = 10
+    waves = told(build, *["E" + 250 * "l"] * messages)
+    assert sum(seconds for _, seconds in waves) <= 62 + messages * 16 * 0.3
+
+
+def test_srun_on_a_busy_login_node_is_told_of_hundreds_of_tasks_and_a_client_that_attaches_then_is_too(
+    build: Path,
+) -> None:
+    *waves, last = told(build, "Ll", *["El"] * 500, "Ell")
+    assert [clients for clients, _ in waves] == ["1"] * 501
+    assert last[0] == "12"
+
+
+def test_srun_that_refuses_two_attempts_is_told_with_the_next_one(build: Path) -> None:
+    assert [clients for clients, _ in told(build, "La", "Ef", "Ef")] == ["1", "1", "1"]
 
 
 def test_all_clients_that_answer_are_told(build: Path) -> None:
