@@ -46,16 +46,14 @@ class Sysctls:
         self._root = root
 
     def remember(self) -> None:
-        """Record the settings before the first start. Later calls keep that record."""
-        if not self._memory.exists():
-            values = {name: self._read(name) for name in (*NEEDED, *RAISED, *OF_THE_KUBELET)}
-            host_files.write(self._memory, json.dumps(values, indent=2) + "\n")
+        """Record the settings before the first start. Later calls add those that a newer version changes, too."""
+        recorded = self._recorded()
+        if added := {name: self._read(name) for name in (*NEEDED, *RAISED, *OF_THE_KUBELET) if name not in recorded}:
+            host_files.write(self._memory, json.dumps({**recorded, **added}, indent=2) + "\n")
 
     def before(self, name: str) -> str | None:
         """Return a setting's value before the first start; None if it did not exist or was not recorded."""
-        if not self._memory.exists():
-            return None
-        value = json.loads(self._memory.read_text()).get(name)
+        value = self._recorded().get(name)
         return value if isinstance(value, str) else None
 
     def set_needed(self) -> None:
@@ -85,6 +83,9 @@ class Sysctls:
                 (self._root / name).write_text(value)
                 done.append(f"{name.replace('/', '.')} = {value}")
         return done
+
+    def _recorded(self) -> dict[str, object]:
+        return json.loads(self._memory.read_text()) if self._memory.exists() else {}
 
     def _read(self, name: str) -> str | None:
         try:

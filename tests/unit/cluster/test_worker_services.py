@@ -3,7 +3,6 @@
 import os
 import re
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -192,20 +191,22 @@ def test_the_end_of_slurmd_ends_the_container_only_if_it_has_never_answered(
         assert (worker.root / "services/exit-code").read_text() == f"{code if code < 256 else 128 + signal}\n"
 
 
-def test_the_watch_runs_on_the_cpus_of_slurmd_and_stays_where_it_is_once_that_has_ended(tmp_path: Path) -> None:
-    pid_file, before = tmp_path / "slurmd.pid", os.sched_getaffinity(0)
-    try:
-        with subprocess.Popen(["sleep", "60"]) as daemon:
-            os.sched_setaffinity(daemon.pid, {max(before)})
-            pid_file.write_text(f"{daemon.pid}\n")
-            follow(pid_file)
-            daemon.kill()
-        assert os.sched_getaffinity(0) == {max(before)}
-        assert str(PID_FILE) == f"{layout.RUN_DIR}/slurmd.pid"
+def test_the_watch_runs_on_the_cpus_of_slurmd_and_stays_where_it_is_once_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    itself, daemon, gone = 0, 11, 12
+    cpus = {itself: {0, 1, 2}, daemon: {2}}
 
-        for gone in (f"{daemon.pid}\n", ""):
-            pid_file.write_text(gone)
-            follow(pid_file)
-        assert os.sched_getaffinity(0) == {max(before)}
-    finally:
-        os.sched_setaffinity(0, before)
+    def cpus_of(process: int) -> set[int]:
+        if process not in cpus:
+            raise ProcessLookupError
+        return cpus[process]
+
+    monkeypatch.setattr(os, "sched_getaffinity", cpus_of)
+    monkeypatch.setattr(os, "sched_setaffinity", cpus.__setitem__)
+    pid_file = tmp_path / "slurmd.pid"
+    for content in (f"{daemon}\n", f"{gone}\n", ""):
+        pid_file.write_text(content)
+        follow(pid_file)
+        assert cpus[itself] == {2}
+    assert str(PID_FILE) == f"{layout.RUN_DIR}/slurmd.pid"

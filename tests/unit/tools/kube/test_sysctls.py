@@ -1,11 +1,15 @@
 """Kernel settings are put back."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tools.console import UserError
-from tools.kube.sysctls import BRIDGE_CALLS, FORWARDING, NEEDED, OF_THE_KUBELET, RAISED, Sysctls
+from tools.kube.sysctls import BRIDGE_CALLS, FORWARDING, NEEDED, OF_THE_KUBELET, RAISED, ROOT, Sysctls
+
+READ_ONLY = ROOT / "kernel/cap_last_cap"
+"""A low number that root can't write either."""
 
 
 @pytest.fixture
@@ -56,13 +60,25 @@ def test_a_table_of_neighbors_is_never_made_smaller_and_one_that_cannot_be_set_i
     larger, fixed = RAISED
     (root / larger).write_text("1000000\n")
     (root / fixed).unlink()
+    (root / fixed).symlink_to(READ_ONLY)
     sysctls = Sysctls(tmp_path / "memory.json", root)
-    sysctls.remember()
 
     sysctls.set_needed()
 
     assert (root / larger).read_text() == "1000000\n"
-    assert not (root / fixed).exists()
+    assert (root / FORWARDING).read_text() == "1"
+
+
+def test_what_an_older_version_did_not_record_is_recorded_before_it_is_set(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "memory.json").write_text(json.dumps(dict.fromkeys(NEEDED, "1")))
+    sysctls = Sysctls(tmp_path / "memory.json", root)
+    sysctls.remember()
+    sysctls.set_needed()
+
+    sysctls.restore()
+
+    assert {(root / name).read_text() for name in RAISED} == {"0"}
+    assert {(root / name).read_text() for name in NEEDED} == {"1"}
 
 
 def test_settings_are_raised_to_what_all_pods_of_a_machine_need(root: Path, tmp_path: Path) -> None:
