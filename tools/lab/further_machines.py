@@ -92,7 +92,8 @@ def switchable(further: Further) -> Iterator[Wires]:
         except UserError as error:
             raise UserError("\n".join([str(error), *map(_last_words, sorted(board.used))])) from error
         finally:
-            os.write(switch, f"\n{_END}\n".encode())  # the machine may have ended within a line
+            with suppress(BrokenPipeError):  # the switchboard has ended
+                os.write(switch, f"\n{_END}\n".encode())  # the machine may have ended within a line
             thread.join()
 
 
@@ -149,7 +150,8 @@ class _Switchboard:
                     self._off(number)
 
     def _read(self) -> None:
-        *lines, self._unread = (self._unread + os.read(self._requests, _PACKET_BYTES).decode()).split("\n")
+        text = os.read(self._requests, _PACKET_BYTES).decode(errors="replace")
+        *lines, self._unread = (self._unread + text).split("\n")
         for line in lines:
             self._serve_request(line.strip())
 
@@ -168,6 +170,7 @@ class _Switchboard:
 
     def _switch_on(self, number: int, command: str) -> None:
         if number in self._on:
+            say(f"n{number} is on already, so a request to switch it on changes nothing. Switch it off before")
             return
         further, link = self._further, self._links[number]
         self._selector.unregister(link)
@@ -184,32 +187,37 @@ class _Switchboard:
                         answer="/dev/tty0",
                     )
                 )
-            except UserError as error:
+                process = stack.enter_context(
+                    subprocess.Popen(
+                        [
+                            *("setpriv", "--pdeathsig", "KILL", "--", *map(str, started)),
+                            *(_interface(0, link, 2, number), "con0=null,fd:1"),
+                        ],
+                        env={**os.environ, **ENVIRONMENT},
+                        cwd=folder,
+                        stdin=subprocess.DEVNULL,
+                        stdout=console,
+                        stderr=subprocess.STDOUT,
+                        pass_fds=[link.fileno()],
+                        process_group=0,
+                    )
+                )
+            except (UserError, OSError) as error:
                 console.write(f"{error}\n")
                 say(f"n{number} does not start: {error}")
                 self._unanswered(number)
                 return
-            process = stack.enter_context(
-                subprocess.Popen(
-                    [
-                        *("setpriv", "--pdeathsig", "KILL", "--", *map(str, started)),
-                        *(_interface(0, link, 2, number), "con0=null,fd:1"),
-                    ],
-                    env={**os.environ, **ENVIRONMENT},
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=console,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=[link.fileno()],
-                    process_group=0,
-                )
-            )
             stack.callback(_kill, process.pid)
             end = os.pidfd_open(process.pid)
             stack.callback(os.close, end)
-            self._selector.register(end, selectors.EVENT_READ, lambda: self._off(number))
-            stack.callback(self._selector.unregister, end)
-            self._on[number] = stack.pop_all()
+            self._on[number] = on = stack.pop_all()
+            self._selector.register(end, selectors.EVENT_READ, lambda: self._ended(number, on))
+            on.callback(self._selector.unregister, end)
+
+    def _ended(self, number: int, stack: ExitStack) -> None:
+        """Switch a machine off that has ended by itself, unless a request before has put another one in its place."""
+        if self._on.get(number) is stack:
+            self._off(number)
 
     def _off(self, number: int) -> None:
         if stack := self._on.pop(number, None):

@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -135,3 +137,71 @@ def test_a_failure_of_the_first_machine_has_the_last_words_of_the_others() -> No
 
     with pytest.raises(UserError, match=r"exit code 1\nThe console of n2:\n    no room on n2"):
         fail()
+
+
+def test_a_machine_that_is_switched_on_again_outlives_the_end_of_the_one_before() -> None:
+    """Its end and the requests come at the same time, while machine 3 takes long to start."""
+    starting, go_on = threading.Event(), threading.Event()
+
+    def script(number: int, _: str) -> str:
+        if number == 3:
+            starting.set()
+            assert go_on.wait(30)
+        return "echo $$; exec sleep 3600"
+
+    with first(Further(3, script)) as (_, _, switch):
+        switch("2 on")
+        wait_until(lambda: bool(printed(2)), "machine 2 runs", timeout_seconds=30)
+        (before,) = printed(2)
+        switch("3 on")
+        assert starting.wait(30)
+        switch("2 off\n2 on")
+        os.kill(int(before), signal.SIGKILL)
+        wait_until(partial(ended, before), "the first machine 2 has ended", timeout_seconds=30)
+        go_on.set()
+        wait_until(lambda: printed(2) not in ([], [before]), "the second machine 2 runs", timeout_seconds=30)
+        switch("3 off")
+        wait_until(lambda: bool(printed(3)) and ended(printed(3)[0]), "machine 3 is off", timeout_seconds=30)
+        assert running(printed(2)[0])
+
+
+def test_bytes_that_are_no_text_are_a_request_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with first(Further(2, lambda *_: "echo on")) as (wires, _, switch):
+        os.write(wires.descriptors[-1], b"\xff\n")
+        switch("2 on")
+        wait_until(lambda: printed(2) == ["on"], "machine 2 runs", timeout_seconds=30)
+    assert "no machine to switch by the request: \ufffd" in capsys.readouterr().err
+
+
+def test_a_request_to_switch_on_a_machine_that_is_on_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with first(Further(2, lambda *_: "exec sleep 3600")) as (_, _, switch):
+        switch("2 on\n2 on")
+    assert "n2 is on already" in capsys.readouterr().err
+
+
+def test_a_machine_whose_program_is_missing_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with first(Further(2)) as (_, _, switch):
+        switch("2 on")
+    assert "n2 does not start: [Errno 2] No such file or directory: 'setpriv'" in capsys.readouterr().err
+
+
+def test_a_failure_is_told_although_the_switchboard_has_ended() -> None:
+    def fail() -> None:
+        with first(Further(2)) as (_, _, switch):
+            switch("end")
+            wait_until(partial(is_broken, switch), "the switchboard has ended", timeout_seconds=30)
+            raise UserError("its script ended with exit code 1")
+
+    with pytest.raises(UserError, match=r"^its script ended with exit code 1$"):
+        fail()
+
+
+def is_broken(switch: Switch) -> bool:
+    try:
+        switch("")
+    except BrokenPipeError:
+        return True
+    return False
