@@ -21,7 +21,9 @@ _RECOVERY = pattern(r"GPU recovery action changed from 0x\w+ \([\w /]+\) to 0x\w
 _LOST = pattern(rf"NVRM: GPU ({_ADDRESS}|[0-9a-fA-F]{{2}}:[0-9a-fA-F]{{2}})\.0:\s+GPU has fallen off the bus")
 _LOST_BEGINS = pattern(rf"NVRM: The NVIDIA GPU ({_ADDRESS})\.0\b")
 _LOST_ENDS = pattern(r"(?:.*\\x0a|.*\n)?NVRM:\s+fallen off the bus and is not responding to commands", re.DOTALL)
-_LOADED = pattern(r"NVRM: loading NVIDIA UNIX ")
+_LOADED = "NVRM: loading NVIDIA UNIX "
+_DRIVERS = "NVRM:", "nvidia-nvswitch"
+"""Parts of all these lines. A node without GPUs has none, and compiles no pattern."""
 
 _FALLEN = 79
 
@@ -54,6 +56,8 @@ def read_line(text: str, begun: str = "") -> GpuLine | None:
         text: The line.
         begun: GPU of the line before, if that began a message of three lines (`begins`). Default: none.
     """
+    if not any(part in text for part in _DRIVERS):
+        return None
     if found := _XID.match(text):
         return _of_xid(address(found[1]), found[2], int(found[3]), text[found.end() :])
     if found := _SXID.match(text):
@@ -66,12 +70,12 @@ def read_line(text: str, begun: str = "") -> GpuLine | None:
         return _of_xid(address(short), "", _FALLEN, "")
     if (whole := begins(text) or begun) and _LOST_ENDS.match(text):
         return _of_xid(whole, "", _FALLEN, "")
-    return GpuLine("", "") if _LOADED.match(text) else None
+    return GpuLine("", "") if text.startswith(_LOADED) else None
 
 
 def begins(text: str) -> str:
     """Return the GPU of a line that may begin the message about a lost GPU; empty for other lines."""
-    found = _LOST_BEGINS.match(text)
+    found = _LOST_BEGINS.match(text) if text.startswith(_DRIVERS) else None
     return address(found[1]) if found else ""
 
 

@@ -16,6 +16,8 @@ compiled = []
 usual = re.compile
 re.compile = lambda text, flags=0: compiled.append(str(text)) or usual(text, flags)
 import node_health.command
+from node_health.kernel_log import KernelLog
+KernelLog({{}}, "").add(iter(["6,1,1000000,-;eth0: link is up"]))
 print("xml.etree.ElementTree" in sys.modules, any("NVRM" in text or "nvidia" in text for text in compiled))
 """
 
