@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from node_health import earlier_rounds, file_systems, kernel_files, kernel_log, smi
+from node_health import earlier_rounds, file_systems, kernel_files, kernel_log, smi, smi_tables
 from node_health.bounded import BoundedCall, BoundedProgram, BoundedWork, ProgramEnd, is_there
 from node_health.check_settings import NodeSettings, PodVolume
 from node_health.readings import Port, Readings, VolumeUse
@@ -162,18 +162,21 @@ class Readers:
     def _read_links(self, readings: Readings) -> None:
         links, errors = self._finish("links"), self._finish("link_errors")
         if links is not None and links.status == 0:
-            readings.links, readings.bridges = smi.parse_links(links.output), smi.parse_bridges(links.output)
+            readings.links, readings.bridges = (
+                smi_tables.parse_links(links.output),
+                smi_tables.parse_bridges(links.output),
+            )
             active = {gpu: float(sum(state.values())) for gpu, state in {**readings.links, **readings.bridges}.items()}
             readings.best_links = earlier_rounds.keep(self._memory.setdefault("links", {}), active)
         if errors is not None and errors.status == 0:
-            counted = smi.parse_link_errors(errors.output)
+            counted = smi_tables.parse_link_errors(errors.output)
             readings.link_errors = earlier_rounds.increases(self._snapshots("links"), self._now, counted)
 
     def _read_peers(self, readings: Readings) -> None:
         outcome = self._finish("peers")
         if outcome is not None and outcome.status == 0 and self._settings.gpus > 1:
             try:
-                readings.peers = smi.parse_peers(outcome.output)
+                readings.peers = smi_tables.parse_peers(outcome.output)
             except ValueError:
                 readings.peers = None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from health_testing.smi_outputs import RECORDINGS, link_errors, link_errors_of_blackwell, links, peers, query
-from node_health import earlier_rounds, smi
+from node_health import earlier_rounds, smi, smi_tables
 from node_health.all_checks import CHECKS
 from node_health.check_settings import NodeSettings
 from node_health.readings import Readings
@@ -385,8 +385,8 @@ def test_a_warning_before_or_behind_the_answer_is_a_finding_and_does_not_hide_it
 
 def with_links(output: str, errors: str = "", recording: str = "h100-550") -> Readings:
     made = readings(query(recording))
-    made.links, made.bridges = smi.parse_links(output), smi.parse_bridges(output)
-    made.link_errors = smi.parse_link_errors(errors)
+    made.links, made.bridges = smi_tables.parse_links(output), smi_tables.parse_bridges(output)
+    made.link_errors = smi_tables.parse_link_errors(errors)
     return made
 
 
@@ -493,27 +493,27 @@ def test_errors_of_a_link_name_it() -> None:
 
 
 def test_what_nvlink_5_corrects_and_carries_is_no_error() -> None:
-    healthy = smi.parse_link_errors(link_errors_of_blackwell(5))
+    healthy = smi_tables.parse_link_errors(link_errors_of_blackwell(5))
 
     assert set(healthy.values()) == {0}
     assert "GPU 0 link 0 Link recovery failed events" in healthy
-    broken = smi.parse_link_errors(link_errors_of_blackwell(5, Rx_Errors=7))
+    broken = smi_tables.parse_link_errors(link_errors_of_blackwell(5, Rx_Errors=7))
     assert broken["GPU 0 link 0 Rx Errors"] == 7
 
 
 def test_pairs_without_access_are_named() -> None:
     made = readings(query("h100-550"))
 
-    made.peers = smi.parse_peers(peers(8))
+    made.peers = smi_tables.parse_peers(peers(8))
     assert judged("gpu_peer_access", made) == CheckResult(True, "none")
-    made.peers = smi.parse_peers(peers(8, without={(0, 3): "CNS", (3, 0): "CNS"}))
+    made.peers = smi_tables.parse_peers(peers(8, without={(0, 3): "CNS", (3, 0): "CNS"}))
     assert judged("gpu_peer_access", made) == CheckResult(False, "missing: GPU0-GPU3 CNS, GPU3-GPU0 CNS")
 
 
 @pytest.mark.parametrize("output", ["", "garbage", peers(4).replace(" GPU3\t", " ", 1)])
 def test_what_is_no_table_of_pairs_is_refused(output: str) -> None:
     with pytest.raises(ValueError, match="no table"):
-        smi.parse_peers(output)
+        smi_tables.parse_peers(output)
 
 
 def test_every_check_of_gpus_has_a_fault() -> None:

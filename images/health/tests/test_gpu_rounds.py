@@ -13,7 +13,8 @@ from health_testing.smi_outputs import RECORDINGS, link_errors, links, peers, qu
 from long_checks.programs import PROGRAMS, read
 from node_health.kernel_log import KernelLog
 from node_health.readings import Readings
-from node_health.smi import parse_links, parse_query
+from node_health.smi import parse_query
+from node_health.smi_tables import parse_links
 
 CHECKS = {
     **{f"gpu_{name}": {} for name in ("query", "pcie_width", "recovery", "remap_pending", "remap_failed", "xid")},
