@@ -26,7 +26,7 @@ from soperator_pulumi.cluster.containers import (
 )
 from soperator_pulumi.cluster.daemon import create_daemon, create_disruption_budget
 from soperator_pulumi.cluster.database import Database, create_account
-from soperator_pulumi.cluster.database_password import create_password
+from soperator_pulumi.cluster.database_password import Password, create_password
 from soperator_pulumi.cluster.mounts import Mount, SecretFile
 from soperator_pulumi.cluster.operator_database import create_operator_database
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
@@ -93,17 +93,60 @@ class Accounting(pulumi.ComponentResource):
     ) -> None:
         super().__init__("soperator-pulumi:index:Accounting", name, {}, opts)
         own = scope.within(self)
+        spec = parts.spec
         password = create_password(name, own, accounting)
         self.secrets = password.created
-        self.database = None
-        self.accounts = ()
-        self.dumps = None
-        behind: list[pulumi.Resource] = []
+        behind = self._create_database(name, own, spec, accounting, password)
+        self.files = SecretFiles(
+            f"{name}-{SLURMDBD_SECRET}",
+            secret=SLURMDBD_SECRET,
+            cluster=own.connection(),
+            labels=own.object_labels(),
+            annotations=own.annotations,
+            files={
+                "slurmdbd.conf": _slurmdbd_conf(spec, accounting, password.value),
+                "slurm.conf": client_conf(spec),
+            },
+            readers=[Reader(component=ACCOUNTING, container="slurmdbd")],
+            after_sync=AfterSync.SLURMDBD,
+            opts=own.options(depends_on=behind),
+        )
+        self.stateful_set, self.ready = create_daemon(
+            name,
+            own,
+            spec,
+            ACCOUNTING,
+            pod_template(own, parts, _role(parts, accounting)),
+            annotations={**FORCED, **version_mark(spec)},
+            depends_on=[*behind, self.files],
+        )
+        self._finish_database(name, own, spec, accounting, password)
+        self.associations = Associations(
+            f"{name}-associations",
+            cluster=own.connection(),
+            cluster_name=spec.name,
+            accounts=[accounting.default_account],
+            users=_recorded_users(spec, accounting),
+            qos=spec.named_qos,
+            opts=own.options(depends_on=[self.ready]),
+        )
+        self.disruption_budget = create_disruption_budget(name, own, ACCOUNTING)
+        self.register_outputs({})
+
+    def _create_database(
+        self, name: str, own: Scope, spec: ClusterSpec, accounting: AccountingSpec, password: Password
+    ) -> list[pulumi.Resource]:
+        """Create the database that the cluster owns, and return what slurmdbd waits for: nothing for an external one.
+
+        The database accepts the new password and the former one, until slurmdbd has changed to the new one.
+        """
+        self.database, self.accounts = None, ()
+        created = own.behind(*password.created)
         if accounting.own is not None:
             self.database = Database(
                 f"{name}-database",
-                scope=own.behind(*password.created),
-                spec=parts.spec,
+                scope=created,
+                spec=spec,
                 database=accounting.own,
                 password=password.file,
                 opts=own.options(),
@@ -116,68 +159,43 @@ class Accounting(pulumi.ComponentResource):
                 accepts_former=True,
             )
             self.accounts = (accepted,)
-            behind = [self.database.ready, accepted]
-        elif accounting.database.mariadb_operator is not None:
-            of_operator = create_operator_database(
-                f"{name}-database",
-                own.behind(*password.created),
-                accounting.database.mariadb_operator,
-                password.file,
-                keep=parts.spec.storage.keep,
-            )
-            behind = [*of_operator]
-        self.files = SecretFiles(
-            f"{name}-{SLURMDBD_SECRET}",
-            secret=SLURMDBD_SECRET,
-            cluster=own.connection(),
-            labels=own.object_labels(),
-            annotations=own.annotations,
-            files={
-                "slurmdbd.conf": _slurmdbd_conf(parts.spec, accounting, password.value),
-                "slurm.conf": client_conf(parts.spec),
-            },
-            readers=[Reader(component=ACCOUNTING, container="slurmdbd")],
-            after_sync=AfterSync.SLURMDBD,
-            opts=own.options(depends_on=behind),
-        )
-        self.stateful_set, self.ready = create_daemon(
-            name,
-            own,
-            parts.spec,
-            ACCOUNTING,
-            pod_template(own, parts, _role(parts, accounting)),
-            annotations={**FORCED, **version_mark(parts.spec)},
-            depends_on=[*behind, self.files],
-        )
-        if self.database is not None:
-            alone = create_account(
-                f"{name}-password-alone",
-                own.behind(self.ready),
-                password.value,
-                config_secret=SLURMDBD_SECRET,
-                accepts_former=False,
-            )
-            self.accounts = (*self.accounts, alone)
-            if accounting.dump is not None:
-                self.dumps = AccountingDumps(
-                    f"{name}-dump",
-                    scope=own.behind(self.database.ready),
-                    spec=parts.spec,
-                    dump=accounting.dump,
-                    password=password.file,
-                    opts=own.options(),
+            return [self.database.ready, accepted]
+        if accounting.database.mariadb_operator is not None:
+            return [
+                *create_operator_database(
+                    f"{name}-database",
+                    created,
+                    accounting.database.mariadb_operator,
+                    password.file,
+                    keep=spec.storage.keep,
                 )
-        self.associations = Associations(
-            f"{name}-associations",
-            cluster=own.connection(),
-            cluster_name=parts.spec.name,
-            accounts=[accounting.default_account],
-            users=_recorded_users(parts.spec, accounting),
-            qos=parts.spec.named_qos,
-            opts=own.options(depends_on=[self.ready]),
+            ]
+        return []
+
+    def _finish_database(
+        self, name: str, own: Scope, spec: ClusterSpec, accounting: AccountingSpec, password: Password
+    ) -> None:
+        """Make the cluster's own database refuse the former password, once slurmdbd is ready, and dump the database."""
+        self.dumps = None
+        if self.database is None:
+            return
+        alone = create_account(
+            f"{name}-password-alone",
+            own.behind(self.ready),
+            password.value,
+            config_secret=SLURMDBD_SECRET,
+            accepts_former=False,
         )
-        self.disruption_budget = create_disruption_budget(name, own, ACCOUNTING)
-        self.register_outputs({})
+        self.accounts = (*self.accounts, alone)
+        if accounting.dump is not None:
+            self.dumps = AccountingDumps(
+                f"{name}-dump",
+                scope=own.behind(self.database.ready),
+                spec=spec,
+                dump=accounting.dump,
+                password=password.file,
+                opts=own.options(),
+            )
 
 
 def create_accounting(name: str, scope: Scope, parts: Parts) -> Accounting | None:

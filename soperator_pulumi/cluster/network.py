@@ -112,64 +112,17 @@ def create_network_policies(
         spec: The cluster.
         api_servers: Addresses of the Kubernetes API, closed to users' pods.
     """
-    controller, workers = (_pods(scope, component) for component in ("controller", "worker"))
-    all_logins = {**scope.selector(), **layout.LOGIN_PODS}
-    logins = _peer(all_logins)
-    ours = [controller, logins, workers]
-    slurmdbd = [_pods(scope, ACCOUNTING)] if spec.accounting else []
-    rest = [_pods(scope, REST)] if spec.rest else []
-    checks = [_pods(scope, HEALTH_CHECKS)] if spec.health.long_checks else []
-    metrics = [_pods(scope, METRICS)] if spec.metrics else []
-    first, last = layout.SRUN_PORTS
-    srun = NetworkPolicyPortArgs(protocol="TCP", port=first, end_port=last)
-    streams = spec.jail.source is not None and spec.jail.source.tarball is not None
-    udp = [NetworkPolicyPortArgs(protocol="UDP", port=port) for port in egress.DNS_PORTS]
-    names = NetworkPolicyEgressRuleArgs(ports=[*map(_tcp, egress.DNS_PORTS), *udp])
-    among_ours = NetworkPolicyEgressRuleArgs(to=[*ours, *slurmdbd])
-    to_slurmctld = NetworkPolicyEgressRuleArgs(to=[controller], ports=[_tcp(layout.SLURMCTLD_PORT)])
-    opened = _opened(spec.network, api_servers)
+    network = _Network(scope, spec, api_servers)
     rules = {
-        "controller": Rules(
-            [_from([*ours, *slurmdbd, *rest, *metrics, *checks], _tcp(layout.SLURMCTLD_PORT))], [among_ours, names]
-        ),
-        "worker": Rules(
-            [_from([controller], _tcp(layout.SLURMD_PORT)), _from(ours, srun), _from([logins, workers])],
-            [among_ours, names, *opened],
-        ),
-        ADMIN: Rules([], [names, *opened]),
-        # There for any source: a policy that a change removes would be in force until after the Job.
-        POPULATE: Rules([], [NetworkPolicyEgressRuleArgs()] if streams else []),
-        SWITCH: Rules([], []),
+        **network.of_slurm(),
+        **network.of_package_jobs(),
+        **network.of_rest(),
+        **network.of_metrics(),
+        **network.of_accounting(),
     }
-    if spec.containers is not None:
-        rules[CONTAINER_IMAGES] = Rules([], [NetworkPolicyEgressRuleArgs()])
-    if spec.health.long_checks:
-        rules[HEALTH_CHECKS] = Rules([], [to_slurmctld, names])
-    if spec.rest is not None:
-        clients = [*map(_addresses, spec.rest.allowed_sources), *map(_namespace, spec.rest.allowed_namespaces)]
-        to_slurmdbd = [NetworkPolicyEgressRuleArgs(to=slurmdbd, ports=[_tcp(layout.SLURMDBD_PORT)])] if slurmdbd else []
-        # The exporter reads the certificate in a handshake, and sends no request.
-        clients += metrics if serves_certificate(spec) else []
-        rules[REST] = Rules(_open_to(clients, layout.REST_PORT), [to_slurmctld, *to_slurmdbd, names])
-    if spec.metrics is not None:
-        readers = map(_namespace, spec.metrics.allowed_namespaces)
-        to_rest = [NetworkPolicyEgressRuleArgs(to=rest, ports=[_tcp(layout.REST_PORT)])]
-        called = [to_slurmctld, *(to_rest if serves_certificate(spec) else []), names]
-        rules[METRICS] = Rules(
-            _open_to(readers, layout.METRICS_PORT),
-            _with_kubernetes(called, api_servers) if calls_kubernetes(spec.metrics) else called,
-        )
-    if spec.accounting is not None:
-        database = _to_database(scope, spec.accounting)
-        rules[ACCOUNTING] = Rules([_from([*ours, *rest], _tcp(layout.SLURMDBD_PORT))], [to_slurmctld, database, names])
-        if spec.accounting.own is not None:
-            dumps = _pods(scope, layout.DUMP_COMPONENT)
-            rules[DATABASE] = Rules([_from([*slurmdbd, dumps], _tcp(layout.DATABASE_PORT))], [])
-            # There without dumps as well: a Job may outlive them.
-            rules[layout.DUMP_COMPONENT] = Rules([], [database, names])
     policies = {
         "default-deny-ingress": _policy(scope.selector(), Rules([], None)),
-        SESSIONS: _policy(all_logins, Rules([_from(ours, srun)], [among_ours, names, *opened])),
+        SESSIONS: _policy(network.login_labels, network.of_sessions()),
     } | {component: _policy(scope.selector(component), allowed) for component, allowed in rules.items()}
     created = {policy: _create(name, scope, policy, spec_of_policy) for policy, spec_of_policy in policies.items()}
     for component, login in spec.login.by_name.items():
@@ -178,6 +131,102 @@ def create_network_policies(
         # An update takes the egress of sessions out of it, which the other policy has to close before.
         created[component] = _create(name, scope, component, policy, after=[created[SESSIONS]])
     return created
+
+
+class _Network:
+    """Peers of a cluster, and the rules of its components by their names. A part that the spec lacks has none."""
+
+    def __init__(self, scope: Scope, spec: ClusterSpec, api_servers: pulumi.Output[Sequence[str]]) -> None:
+        self._scope, self._spec, self._api_servers = scope, spec, api_servers
+        self.login_labels = {**scope.selector(), **layout.LOGIN_PODS}
+        self._controller, self._workers = (_pods(scope, component) for component in ("controller", "worker"))
+        self._logins = _peer(self.login_labels)
+        self._nodes = [self._controller, self._logins, self._workers]
+        self._slurmdbd = [_pods(scope, ACCOUNTING)] if spec.accounting else []
+        self._rest = [_pods(scope, REST)] if spec.rest else []
+        self._checks = [_pods(scope, HEALTH_CHECKS)] if spec.health.long_checks else []
+        self._metrics = [_pods(scope, METRICS)] if spec.metrics else []
+        first, last = layout.SRUN_PORTS
+        self._srun = NetworkPolicyPortArgs(protocol="TCP", port=first, end_port=last)
+        udp = [NetworkPolicyPortArgs(protocol="UDP", port=port) for port in egress.DNS_PORTS]
+        self._names = NetworkPolicyEgressRuleArgs(ports=[*map(_tcp, egress.DNS_PORTS), *udp])
+        self._to_nodes = NetworkPolicyEgressRuleArgs(to=[*self._nodes, *self._slurmdbd])
+        self._to_slurmctld = _to([self._controller], layout.SLURMCTLD_PORT)
+        self._opened = _opened(spec.network, api_servers)
+
+    def of_slurm(self) -> dict[str, Rules]:
+        callers = [*self._nodes, *self._slurmdbd, *self._rest, *self._metrics, *self._checks]
+        return {
+            "controller": Rules([_from(callers, _tcp(layout.SLURMCTLD_PORT))], [self._to_nodes, self._names]),
+            "worker": Rules(
+                [
+                    _from([self._controller], _tcp(layout.SLURMD_PORT)),
+                    _from(self._nodes, self._srun),
+                    _from([self._logins, self._workers]),
+                ],
+                [self._to_nodes, self._names, *self._opened],
+            ),
+            ADMIN: Rules([], [self._names, *self._opened]),
+        }
+
+    def of_sessions(self) -> Rules:
+        return Rules([_from(self._nodes, self._srun)], [self._to_nodes, self._names, *self._opened])
+
+    def of_package_jobs(self) -> dict[str, Rules]:
+        """Return the rules of the Jobs and CronJobs that fill the jail, switch trees, fetch images, and test nodes."""
+        source = self._spec.jail.source
+        streams = source is not None and source.tarball is not None
+        everything = [NetworkPolicyEgressRuleArgs()]
+        return {
+            # There for any source: a policy that a change removes would be in force until after the Job.
+            POPULATE: Rules([], everything if streams else []),
+            SWITCH: Rules([], []),
+            **({CONTAINER_IMAGES: Rules([], everything)} if self._spec.containers is not None else {}),
+            **({HEALTH_CHECKS: Rules([], [self._to_slurmctld, self._names])} if self._checks else {}),
+        }
+
+    def of_rest(self) -> dict[str, Rules]:
+        rest = self._spec.rest
+        if rest is None:
+            return {}
+        clients = [*map(_addresses, rest.allowed_sources), *map(_namespace, rest.allowed_namespaces)]
+        # The exporter reads the certificate in a handshake, and sends no request.
+        clients += self._metrics if serves_certificate(self._spec) else []
+        to_slurmdbd = [_to(self._slurmdbd, layout.SLURMDBD_PORT)] if self._slurmdbd else []
+        return {REST: Rules(_open_to(clients, layout.REST_PORT), [self._to_slurmctld, *to_slurmdbd, self._names])}
+
+    def of_metrics(self) -> dict[str, Rules]:
+        metrics = self._spec.metrics
+        if metrics is None:
+            return {}
+        to_rest = [_to(self._rest, layout.REST_PORT)] if serves_certificate(self._spec) else []
+        called = [self._to_slurmctld, *to_rest, self._names]
+        readers = map(_namespace, metrics.allowed_namespaces)
+        return {
+            METRICS: Rules(
+                _open_to(readers, layout.METRICS_PORT),
+                _with_kubernetes(called, self._api_servers) if calls_kubernetes(metrics) else called,
+            )
+        }
+
+    def of_accounting(self) -> dict[str, Rules]:
+        accounting = self._spec.accounting
+        if accounting is None:
+            return {}
+        to_database = _to_database(self._scope, accounting)
+        slurmdbd = Rules(
+            [_from([*self._nodes, *self._rest], _tcp(layout.SLURMDBD_PORT))],
+            [self._to_slurmctld, to_database, self._names],
+        )
+        if accounting.own is None:
+            return {ACCOUNTING: slurmdbd}
+        dumps = _pods(self._scope, layout.DUMP_COMPONENT)
+        return {
+            ACCOUNTING: slurmdbd,
+            DATABASE: Rules([_from([*self._slurmdbd, dumps], _tcp(layout.DATABASE_PORT))], []),
+            # There without dumps as well: a Job may outlive them.
+            layout.DUMP_COMPONENT: Rules([], [to_database, self._names]),
+        }
 
 
 def _create(
@@ -202,7 +251,7 @@ def _to_database(scope: Scope, accounting: AccountingSpec) -> NetworkPolicyEgres
     if accounting.database.external is not None:
         return NetworkPolicyEgressRuleArgs(ports=[_tcp(accounting.database.external.port)])
     labels = OPERATOR_PODS if accounting.own is None else scope.selector(DATABASE)
-    return NetworkPolicyEgressRuleArgs(to=[_peer(labels)], ports=[_tcp(layout.DATABASE_PORT)])
+    return _to([_peer(labels)], layout.DATABASE_PORT)
 
 
 def _pods(scope: Scope, component: str) -> NetworkPolicyPeerArgs:
@@ -262,6 +311,10 @@ def _addresses(cidr: str) -> NetworkPolicyPeerArgs:
 def _namespace(name: str) -> NetworkPolicyPeerArgs:
     labels = {"kubernetes.io/metadata.name": name}
     return NetworkPolicyPeerArgs(namespace_selector=LabelSelectorArgs(match_labels=labels))
+
+
+def _to(peers: Sequence[NetworkPolicyPeerArgs], port: int) -> NetworkPolicyEgressRuleArgs:
+    return NetworkPolicyEgressRuleArgs(to=[*peers], ports=[_tcp(port)])
 
 
 def _from(peers: Sequence[NetworkPolicyPeerArgs], *ports: NetworkPolicyPortArgs) -> NetworkPolicyIngressRuleArgs:

@@ -94,14 +94,7 @@ class NodeSet(pulumi.ComponentResource):
                     POLICY_ANNOTATION: json.dumps(policy, sort_keys=True),
                 },
             ),
-            spec=StatefulSetSpecArgs(
-                service_name=NODES_SERVICE,
-                replicas=self.drain.replicas,
-                pod_management_policy=_ALL_AT_ONCE,
-                update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
-                selector=LabelSelectorArgs(match_labels=cluster.selector),
-                template=pod_template(own, parts, worker_role(parts, node_set, own.owner)),
-            ),
+            spec=_workers(own, parts, node_set, self.drain.replicas),
             opts=own.options(DELETE_BEFORE_REPLACE, depends_on=[self.drain, *filter(None, [self.topology]), *accounts]),
         )
         self.disruption_budget = create_disruption_budget(name, own, "worker", node_set.name)
@@ -135,6 +128,17 @@ class NodeSet(pulumi.ComponentResource):
     def until_ready(self) -> tuple[pulumi.Resource, ...]:
         """Last children other than `ready`, which fails if nodes never join."""
         return self.drain_gate, self.disruption_budget
+
+
+def _workers(scope: Scope, parts: Parts, node_set: NodeSetSpec, replicas: pulumi.Output[int]) -> StatefulSetSpecArgs:
+    return StatefulSetSpecArgs(
+        service_name=NODES_SERVICE,
+        replicas=replicas,
+        pod_management_policy=_ALL_AT_ONCE,
+        update_strategy=StatefulSetUpdateStrategyArgs(type="OnDelete"),
+        selector=LabelSelectorArgs(match_labels=scope.selector("worker", node_set.name)),
+        template=pod_template(scope, parts, worker_role(parts, node_set, scope.owner)),
+    )
 
 
 def _topology(name: str, scope: Scope, node_set: NodeSetSpec) -> ConfigMap | None:

@@ -5,6 +5,7 @@ outside of it, as they find nothing there that they can execute: the image's pro
 volume is mounted so that nothing in it can be executed. The plugin lifts that for a job's view of the jail.
 """
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from pulumi_kubernetes.core.v1 import (
@@ -82,44 +83,12 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
     spec = parts.spec
     guaranteed = node_set.pod_resources is None
     places = with_submounts(_mounts(parts, node_set), spec, SubmountRole.WORKER, node_set.name)
-    added = (
-        *JAIL_CAPABILITIES,
-        *CGROUP_CAPABILITIES,
-        *(LIMIT_CAPABILITIES if node_set.locks_memory else ()),
-    )
-    start = start_command(
-        owner,
-        node_conf(spec, node_set),
-        places,
-        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), *_further_binds(parts, node_set)],
-        processes=node_set.process_limit,
-        lock_memory=node_set.locks_memory,
-        containers_mib=spec.containers.writes_mib if spec.containers else None,
-        gpus=start_arguments(node_set.gpus, node_set.layout),
-        environment=node_set.job_environment,
-        verify_new_nodes=spec.health.verify_new_nodes,
-    )
-    daemon = ContainerArgs(
-        name="slurmd",
-        image=spec.images.worker,
-        image_pull_policy=spec.images.pull_policy,
-        command=[*INIT, *start],
-        lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=stop_command(owner)))),
-        ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
-        security_context=hardened(capabilities=[*CAPABILITIES, *added], app_armor=mounting_profile(spec)),
-        resources=requirements(node_set.pod_resources or _all_of(node_set), node_set.device_resources),
-        startup_probe=asks(*started_command(owner), period=1, failures=300, timeout=10),
-        # None for liveness: the container has a watch of its own (slurmd_watch), which no flood of connections stops.
-        readiness_probe=connects(layout.ANSWERS_PORT, period=3, failures=4),
-        termination_message_path=LAST_WORDS,
-        volume_mounts=[place.in_container() for place in places],
-    )
     open_directories = [place for place in places if place.needs_mode and place.path not in _OWN_DIRECTORIES]
     own_directories = [place for place in places if place.path in _OWN_DIRECTORIES]
     return Role(
         component="worker",
         node_set=node_set.name,
-        daemon=daemon,
+        daemon=_slurmd(parts, node_set, owner, places),
         mounts=places,
         scheduling=node_set,
         taints=node_set.taints,
@@ -135,6 +104,39 @@ def worker_role(parts: Parts, node_set: NodeSetSpec, owner: str) -> Role:
         guaranteed=guaranteed,
         grace_seconds=int(node_set.drain.grace.total_seconds()),
         service_account=account_name(node_set, node_set.name),
+    )
+
+
+def _slurmd(parts: Parts, node_set: NodeSetSpec, owner: str, places: Sequence[Mount]) -> ContainerArgs:
+    spec = parts.spec
+    start = start_command(
+        owner,
+        node_conf(spec, node_set),
+        places,
+        [*jail_binds(spec, SubmountRole.WORKER, node_set.name), *_further_binds(parts, node_set)],
+        processes=node_set.process_limit,
+        lock_memory=node_set.locks_memory,
+        containers_mib=spec.containers.writes_mib if spec.containers else None,
+        gpus=start_arguments(node_set.gpus, node_set.layout),
+        environment=node_set.job_environment,
+        verify_new_nodes=spec.health.verify_new_nodes,
+    )
+    limits = LIMIT_CAPABILITIES if node_set.locks_memory else ()
+    capabilities = [*CAPABILITIES, *JAIL_CAPABILITIES, *CGROUP_CAPABILITIES, *limits]
+    return ContainerArgs(
+        name="slurmd",
+        image=spec.images.worker,
+        image_pull_policy=spec.images.pull_policy,
+        command=[*INIT, *start],
+        lifecycle=LifecycleArgs(pre_stop=LifecycleHandlerArgs(exec_=ExecActionArgs(command=stop_command(owner)))),
+        ports=[ContainerPortArgs(name="slurmd", container_port=layout.SLURMD_PORT)],
+        security_context=hardened(capabilities=capabilities, app_armor=mounting_profile(spec)),
+        resources=requirements(node_set.pod_resources or _all_of(node_set), node_set.device_resources),
+        startup_probe=asks(*started_command(owner), period=1, failures=300, timeout=10),
+        # None for liveness: the container has a watch of its own (slurmd_watch), which no flood of connections stops.
+        readiness_probe=connects(layout.ANSWERS_PORT, period=3, failures=4),
+        termination_message_path=LAST_WORDS,
+        volume_mounts=[place.in_container() for place in places],
     )
 
 
