@@ -1,7 +1,7 @@
 """Outputs of nvidia-smi, rewritten from recordings of real machines.
 
 A recording has the elements of its driver and the values of its model, in their order, as public recordings have them
-(`source`); serial numbers, UUIDs and what no check reads are made up or left out. Drivers differ in names: see smi.py and smi_tables.py.
+(`source`); serial numbers, UUIDs and what no check reads are made up or left out. Drivers differ in names: see smi.py.
 """
 
 from collections.abc import Mapping, Sequence

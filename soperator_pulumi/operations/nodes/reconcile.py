@@ -61,7 +61,7 @@ class Reconciliation:
         if words := self.registration.not_observed(first):
             raise NotReadyError(words)
         self._remove_surplus(first)
-        last = self.rolling_update.undrain(self._wait(self.rolling_update.run(first)))
+        last = self.rolling_update.held.undrain(self._wait(self.rolling_update.run(first)))
         self.rolling_update.note_taken(last)
         self._await_answers(last)
         if first.trouble:  # surplus records were not known before
@@ -85,7 +85,7 @@ class Reconciliation:
             return Drift(changes=True)
         other_size = "" if resized else self.registration.other_size(status.live, refreshes=refreshes)
         missing = () if resized else status.missing_of(status.names)
-        held = self.rolling_update.held(status)
+        held = self.rolling_update.held.of(status)
         outdated = (
             [name for name in status.names if name in status.live.pods]
             if template is not None and changes_pods(template, status.live.stateful_set or {})
@@ -100,7 +100,7 @@ class Reconciliation:
             *(self.rolling_update.preview(status, outdated) if outdated else []),
         ]
         waits = self.wait_until_ready and len(missing) > self.tolerated
-        waits = waits or bool(self.rolling_update.held_until_they_come(status, missing))
+        waits = waits or bool(self.rolling_update.held.awaited(status, missing))
         return Drift(lines, changes=bool(other_size or waits or removable or held or outdated))
 
     def possible_drift(self) -> Drift:
@@ -121,12 +121,12 @@ class Reconciliation:
     def _wait(self, status: NodeSetStatus) -> NodeSetStatus:
         names, seconds = status.names, self.timeout_seconds
         if self.wait_until_ready and status.missing_of(names):
-            status = self.registration.wait(names, seconds, self.rolling_update.undrain)
+            status = self.registration.wait(names, seconds, self.rolling_update.held.undrain)
         missing = status.missing_of(names)
         if not missing:
             return status
-        self.rolling_update.undrain(status)  # joined nodes take jobs even if others are missing
-        self.rolling_update.hand_over_to_pods(status, missing)
+        self.rolling_update.held.undrain(status)  # joined nodes take jobs even if others are missing
+        self.rolling_update.held.hand_over_to_pods(status, missing)
         if not self.wait_until_ready:
             for line in self._missing_lines(status, missing):
                 self.registration.show(line)

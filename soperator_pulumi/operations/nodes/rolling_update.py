@@ -23,17 +23,17 @@ from soperator_pulumi.errors import (
 from soperator_pulumi.kube.verbs import stateful_sets_path
 from soperator_pulumi.operations.nodes.drain_run import ANSWER_SECONDS
 from soperator_pulumi.operations.nodes.draining import Draining
+from soperator_pulumi.operations.nodes.held_nodes import HeldNodes
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
 from soperator_pulumi.operations.nodes.recreation import Recreation
-from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration, named
+from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Registration
 from soperator_pulumi.operations.nodes.rolling_update_text import counts, order, progress, to_go_on
-from soperator_pulumi.operations.nodes.undrain import UNDRAIN_SECONDS
-from soperator_pulumi.operations.progress import report_pause_seconds, saying, unless_cancelled, until
+from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain.formatting import span
 from soperator_pulumi.slurm.drain.lowered_memory import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.plan_text import time_left
-from soperator_pulumi.slurm.drain.reason import OVER_WHEN_JOINED, SET_BY_RUNS, Operation
+from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job, Snapshot
@@ -70,72 +70,10 @@ class RollingUpdate:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
         return self.recreation(status).outdated
 
-    def held(self, status: NodeSetStatus) -> dict[str, Operation]:
-        """Return the nodes that this stack's drains still hold although their pods are new and have joined."""
-        markers = status.drained_by(self._owner).items()
-        held = {name: marker.operation for name, marker in markers if marker.operation in OVER_WHEN_JOINED}
-        outdated = {*status.outdated}
-        return {name: why for name, why in held.items() if status.joined(name) and name not in outdated}
-
-    def undrain(self, status: NodeSetStatus) -> NodeSetStatus:
-        """Undrain the nodes in `held`, after waiting for another planner, and return the node set's new state.
-
-        Raises:
-            DrainError: another planner still drains after ten minutes.
-            NotReadyError: slurmctld has not undrained them within two minutes after the last of them has joined.
-            KubernetesError: the pods cannot be read.
-        """
-        if not self.held(status):
-            return status
-        with self.draining.context.alone():
-            return self._undrain(self.registration.look())
-
-    def _undrain(self, status: NodeSetStatus) -> NodeSetStatus:
-        trouble, clock = "slurmctld still has them drained", self.registration.clock
-        say = saying(self.registration.report, "waits until slurmctld has undrained its nodes")
-        seen: frozenset[str] = frozenset()
-        # Many nodes may join one after another for longer than slurmctld has for the last of them.
-        while new := self.held(status).keys() - seen:
-            seen |= new
-            for _ in until(clock.now() + UNDRAIN_SECONDS, clock, say=say):
-                held = self.held(status)
-                if not held or held.keys() - seen:
-                    break
-                self.draining.context.keep_alone()
-                try:
-                    back = self.draining.undrain(held, OVER_WHEN_JOINED)
-                except (SlurmError, TransportError) as error:
-                    trouble = str(error)  # the next look shows if it was done
-                else:
-                    # New nodes are reported as they join.
-                    if again := [name for name in back if held[name] is not Operation.POD_START]:
-                        self.registration.report(f"undrained: {compress(in_order(again))}")
-                status = self.registration.look()
-        if held := self.held(status):
-            raise NotReadyError(
-                f"{self.registration.node_set}: {named(held)} cannot be undrained: {trouble}\n"
-                "Run again when slurmctld answers."
-            )
-        return status
-
-    def held_until_they_come(self, status: NodeSetStatus, missing: Sequence[str]) -> list[str]:
-        """Return the missing nodes that a run of this stack has drained, and where slurmd does not run yet."""
-        pods, held = status.live.pods, status.drained_by(self._owner)
-        return [
-            name
-            for name in missing
-            if name in held
-            and held[name].operation in OVER_WHEN_JOINED & SET_BY_RUNS
-            and (name not in pods or not pods[name].runs(WORKER_CONTAINER))
-        ]
-
-    def hand_over_to_pods(self, status: NodeSetStatus, missing: Sequence[str]) -> None:
-        """Let nodes that come later undrain themselves, as no run may look again."""
-        names = self.held_until_they_come(status, missing)
-        try:
-            self.draining.hand_over_to_pods(names)
-        except (SlurmError, TransportError) as error:
-            self.registration.report(f"{named(names)} may stay drained until the next run: {error}")
+    @property
+    def held(self) -> HeldNodes:
+        """The nodes that drains of this stack hold until they have joined."""
+        return HeldNodes(self.registration, self.draining)
 
     def preview(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:
         """Return what the update of these nodes will do, in lines: their jobs, and the order of the nodes.
@@ -183,7 +121,7 @@ class RollingUpdate:
             KubernetesError: the pods cannot be read or deleted.
             RunCancelledError: the run was cancelled.
         """
-        status = self.undrain(status)
+        status = self.held.undrain(status)
         if not self.outdated(status):
             return status
         with self.draining.context.alone():
@@ -221,8 +159,8 @@ class RollingUpdate:
         """Undrain nodes that an interrupted run has left drained, and let those that join later undrain themselves."""
         try:
             status = self.registration.look()
-            self.draining.undrain([*self.outdated(status), *self.held(status)], {Operation.ROLLING_UPDATE})
-            self.hand_over_to_pods(status, status.missing_of(status.names))
+            self.draining.undrain([*self.outdated(status), *self.held.of(status)], {Operation.ROLLING_UPDATE})
+            self.held.hand_over_to_pods(status, status.missing_of(status.names))
             self.note_taken(self.registration.look())
         except (AnotherPlannerError, KubernetesError, SlurmError, TransportError) as error:
             self.registration.report(f"the next run undrains nodes that are still drained: {error}")
@@ -315,8 +253,8 @@ class _Run:
         self._registration.require_size(status.live)
         recreation = self._update.recreation(status, snapshot.jobs)
         self._drain_run.keep({*recreation.outdated})
-        if self._update.held(status):
-            self._update.undrain(status)
+        if self._update.held.of(status):
+            self._update.held.undrain(status)
             self._drain_run.look_again()
             return False
         self._require_joined(status)
