@@ -42,7 +42,7 @@ def main() -> None:
         after, violations = _judged(stack)
     print(page(stack, before, after, violations))
     if any(violation.level.fails for violation in violations):
-        raise UserError(f"Stack {stack} is refused. The page has the reasons.")
+        raise UserError(f"Stack {stack} is refused. The page gives the reasons.")
 
 
 def manifests_at(root: Path, commit: str, stack: str) -> dict[str, str] | None:

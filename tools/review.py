@@ -20,7 +20,7 @@ def main() -> None:
     except DeployError as error:
         found = with_their_jobs(error.result, deployer, chosen)
         print(page(stack, found, error.failures or [Failure(urn="", message=str(error))]))
-        raise UserError(f"Stack {stack} is refused. The page has the reasons.") from None
+        raise UserError(f"Stack {stack} is refused. The page gives the reasons.") from None
     print(page(stack, changes, []))
 
 

@@ -155,7 +155,7 @@ class Bundle:
         for file in self._libraries():
             if file.name == name:
                 return file
-        raise BundleError(f"{name}, in which a path is to be replaced, is not in the bundle.")
+        raise BundleError(f"The bundle has no {name}, in which a path must be replaced.")
 
 
 def dependencies(listed: str, file: Path) -> dict[str, Path]:

@@ -121,6 +121,6 @@ COMMAND = Command(
     statuses={
         0: "done, or the status of the command there",
         2: "wrong use, or no Kubernetes",
-        255: "no log-in: OpenSSH says why",
+        255: "the log-in failed; OpenSSH gives the reason",
     },
 )

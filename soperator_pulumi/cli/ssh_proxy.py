@@ -65,7 +65,9 @@ def join(source: int, sink: BinaryIO, cluster: client.Configuration, namespace: 
     try:
         forward = portforward_call(cluster, "GET", url, query_params=ports, headers=_credentials(cluster))
     except client.ApiException as error:
-        raise KubernetesError(f"pod {namespace}/{pod}: no log-in: {why_not_opened(error, cluster.host)}.") from error
+        raise KubernetesError(
+            f"pod {namespace}/{pod}: cannot log in: {why_not_opened(error, cluster.host)}."
+        ) from error
     connection: socket.socket = forward.socket(SSHD_PORT)
     connection.setblocking(True)
     # A daemon: once sshd has closed, no one waits for more input.

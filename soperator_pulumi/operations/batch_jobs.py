@@ -196,7 +196,7 @@ class JobFollower:
         body = self.kube.get(job_path(self.namespace, self.name))
         if body is None:
             raise NotReadyError(
-                f"{self.prefix}: the Job {self.namespace}/{self.name} does not exist, it was deleted. "
+                f"{self.prefix}: the Job {self.namespace}/{self.name} was deleted. "
                 "Refresh the stack, then run again: it is recreated."
             )
         return BatchJob.of(body)

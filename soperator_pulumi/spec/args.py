@@ -845,8 +845,8 @@ class LongCheckArgs(TypedDict, total=False):
     group: int
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: float
-    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model if it has
-    one."""
+    """Lowest value, in the check's unit. Default: the check's own: the one for boards with eight GPUs of the model, if
+    there is one."""
     action: Annotated[str, HealthAction]
     """Consequence of a failure: `log` or `drain`. One of `log`, `drain`, `drain_and_replace`. Default: drain."""
     undrain: Annotated[str, UndrainRule]

@@ -174,9 +174,7 @@ def parse_cluster(data: object, where: str = "soperator:cluster") -> ClusterSpec
 
 def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     """Yield the problems between fields of a spec, some of which may be unknown."""
-    yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
-    if known(spec.node_sets) and not spec.node_sets:
-        yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
+    yield from _node_set_problems(spec)
     yield from partition.problems(spec.partitions, spec.node_sets)
     yield from user.problems(spec.users, spec.groups)
     if known(spec.secrets):
@@ -198,6 +196,33 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     yield from submount.claim_problems(spec.jail.submounts, spec.jail.storage, other_volumes)
     yield from submount.driver_problems(spec.jail.submounts, spec.node_sets)
     yield from submount.memory_problems(spec.jail.submounts, spec.node_sets, spec.login)
+    yield from _role_problems(spec)
+    yield from node_health.problems(spec.health)
+    yield from _long_check_problems(spec)
+    yield from job_containers.problems(spec.containers)
+    yield from job_containers.local_problems(spec.containers, spec.node_sets, spec.jail.submounts)
+    yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
+    yield from _version_problems(spec)
+    yield from _object_problems(spec)
+    yield from _user_pod_problems(spec)
+
+
+def _node_set_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    if known(spec.node_sets) and not spec.node_sets:
+        yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
+    yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
+    yield from node_set.layout_problems(spec.node_sets)
+    yield from node_set.reserved_core_problems(spec.node_sets, spec.slurm.constrain)
+    yield from node_set.environment_problems(spec.node_sets)
+    yield from node_set.token_problems(spec.node_sets)
+    for index, node_spec in enumerate(spec.node_sets):
+        yield from drain.problems(node_spec.drain, f"node_sets[{index}].drain.")
+        constrained = spec.slurm.constrain is not Constrain.NONE
+        yield from devices.problems(node_spec, f"node_sets[{index}]", constrained=constrained)
+
+
+def _role_problems(spec: ClusterSpec) -> Iterator[Problem]:
+    """Yield the problems of the keys that all pods of this package share: scheduling and resources."""
     roles: list[tuple[str, _Role]] = [
         ("controller", spec.controller),
         *spec.login.by_path.items(),
@@ -210,11 +235,9 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
     for path, role in roles:
         yield from scheduling.problems(role, path)
         yield from quantity.problems(role.pod_resources, f"{path}.pod_resources")
-    for index, node_spec in enumerate(spec.node_sets):
-        yield from drain.problems(node_spec.drain, f"node_sets[{index}].drain.")
-        constrained = spec.slurm.constrain is not Constrain.NONE
-        yield from devices.problems(node_spec, f"node_sets[{index}]", constrained=constrained)
-    yield from node_health.problems(spec.health)
+
+
+def _long_check_problems(spec: ClusterSpec) -> Iterator[Problem]:
     if known(spec.health) and known(spec.health.long_checks):
         checks = spec.health.long_checks
         yield from long_checks.long_problems(checks, has_accounting=spec.accounting is not None)
@@ -222,16 +245,6 @@ def rule_problems(spec: ClusterSpec) -> Iterator[Problem]:
         if known(spec.health.verify_new_nodes):
             verify = spec.health.verify_new_nodes
             yield from long_checks.new_node_problems(checks, spec.node_sets, verify_new_nodes=verify)
-    yield from job_containers.problems(spec.containers)
-    yield from job_containers.local_problems(spec.containers, spec.node_sets, spec.jail.submounts)
-    yield from job_hooks.problems(spec.hooks, spec.slurm.extra, spec.node_sets)
-    yield from node_set.layout_problems(spec.node_sets)
-    yield from node_set.reserved_core_problems(spec.node_sets, spec.slurm.constrain)
-    yield from node_set.environment_problems(spec.node_sets)
-    yield from node_set.token_problems(spec.node_sets)
-    yield from _version_problems(spec)
-    yield from _object_problems(spec)
-    yield from _user_pod_problems(spec)
 
 
 def _version_problems(spec: ClusterSpec) -> Iterator[Problem]:

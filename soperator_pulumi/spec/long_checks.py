@@ -177,8 +177,8 @@ class LongCheckSpec(Model):
     group: Annotated[int, whole(2, 256)] | None = None
     """Nodes of one job, for `ring_bandwidth`. A slow group is bisected to the slow node. Default: 4."""
     limit: Annotated[float, number(0, 1_000_000, what="a number without a unit,")] | None = None
-    """Lowest value, in the check's unit. Default: the check's own, for boards with eight GPUs of the model if it has
-    one."""
+    """Lowest value, in the check's unit. Default: the check's own: the one for boards with eight GPUs of the model, if
+    there is one."""
     action: HealthAction = HealthAction.DRAIN
     """Consequence of a failure: `log` or `drain`."""
     undrain: UndrainRule = UndrainRule.AUTO

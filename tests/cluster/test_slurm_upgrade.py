@@ -218,7 +218,7 @@ def test_a_setting_of_26_05_takes_effect_and_a_wrong_one_changes_nothing(upgrade
     now = slurm.scontrol("show", "config")
     slurm.cluster["slurm"] = configured(NEW, MetricsType="metrics/nonsense", KillWait="45")
     try:
-        with pytest.raises(DeployError, match=r"nothing was changed:(.|\n)*metrics/nonsense"):
+        with pytest.raises(DeployError, match=r"Nothing was changed:(.|\n)*metrics/nonsense"):
             slurm.up()
     finally:
         slurm.cluster["slurm"] = configured(NEW, MetricsType="metrics/openmetrics", KillWait="45")

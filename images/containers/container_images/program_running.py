@@ -81,17 +81,7 @@ def run_program(
             close_fds=False,  # it has the file with credentials, and the store's lock as long as it lives
         ) as process,
     ):
-        while True:
-            try:
-                process.wait(_PROGRESS_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                if progress:
-                    try:
-                        progress()
-                    except BaseException:
-                        process.kill()
-                        raise
+        _await_end(process, progress)
         if process.returncode:
             errors.seek(0)
             words = errors.read().decode(errors="replace")
@@ -100,6 +90,20 @@ def run_program(
                 raise _failure(command[0], words, hints)
         output.seek(0)
         return output.read()
+
+
+def _await_end(process: subprocess.Popen[bytes], progress: Callable[[], None] | None) -> None:
+    while True:
+        try:
+            process.wait(_PROGRESS_SECONDS)
+        except subprocess.TimeoutExpired:
+            try:
+                (progress or (lambda: None))()
+            except BaseException:
+                process.kill()
+                raise
+        else:
+            return
 
 
 def _failure(program: str, errors: str, hints: Mapping[str, str]) -> ImageError:

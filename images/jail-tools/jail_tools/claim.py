@@ -168,7 +168,7 @@ def locked(jail: Path, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise TryAgainError(
-                        f"another switch or collect ran during all of {wait_seconds:.0f} s; run this again later."
+                        f"another switch or collect is still running after {wait_seconds:.0f} s. Run this again later."
                     ) from None
                 time.sleep(_POLL_SECONDS)
         yield

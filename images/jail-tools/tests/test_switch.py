@@ -330,7 +330,7 @@ def test_a_full_volume_leaves_nothing_behind(old: Tree, new: Tree) -> None:
 def test_a_held_lock_is_waited_for_and_then_named(new: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim.locked.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined] # contextlib's
 
-    with claim.locked(new.jail), pytest.raises(TryAgainError, match="another switch or collect ran"):
+    with claim.locked(new.jail), pytest.raises(TryAgainError, match="another switch or collect is still running"):
         switch(new, Policy.REFUSE)
 
 

@@ -40,7 +40,7 @@ class Sshd:
             script = f"head -c {len(text)} | /usr/sbin/sshd -t -f /dev/stdin"
             answer = self._transport(pod).run(["/bin/sh", "-c", script], stdin=text)
             if answer.returncode != 0:
-                raise ConfigRefusedError(f"sshd refuses its configuration, nothing was changed:\n{answer.message}")
+                raise ConfigRefusedError(f"sshd refuses its configuration. Nothing was changed:\n{answer.message}")
 
     def allow(self, _old: Mapping[str, str], _new: Mapping[str, str]) -> None:
         """Refuse nothing: open sessions stay."""

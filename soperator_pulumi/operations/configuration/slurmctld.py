@@ -114,7 +114,7 @@ class Slurmctld:
         if not found or not self._installed():
             return ""
         if impossible := [change for change in found if change.effect is Effect.IMPOSSIBLE]:
-            return f"A running cluster cannot take this change, nothing was done:\n{_reported(impossible)}"
+            return f"A running cluster cannot take this change. Nothing was changed:\n{_reported(impossible)}"
         lost = self._lost(found, leaving)
         if not lost:
             return ""
@@ -153,7 +153,7 @@ class Slurmctld:
         try:
             trial_start(self._transport, trial_files({**files}, _TRIAL_FOLDER), _TRIAL_FOLDER)
         except SlurmError as error:
-            raise ConfigRefusedError(f"Slurm refuses the configuration, nothing was changed:\n{error}") from error
+            raise ConfigRefusedError(f"Slurm refuses the configuration. Nothing was changed:\n{error}") from error
 
     def _lost(self, found: Collection[Change], leaving: Collection[str]) -> list[Job]:
         """Return the jobs that changes would lose, except those that only hold nodes in `leaving`."""
@@ -221,7 +221,7 @@ class Slurmctld:
                 return pod
             if pod.stuck or lost or left <= 0:
                 self.report(
-                    f"slurmctld does not run yet, it will read the files when it starts: {pod.name} "
+                    f"slurmctld is not running yet. It reads the files when it starts: {pod.name} "
                     f"{pod.why_not_ready(self.kube)}"
                 )
                 return None

@@ -78,7 +78,7 @@ class Slurmdbd:
                 return pod
             if pod.stuck or left <= 0:
                 self.report(
-                    f"slurmdbd does not run yet, it will read the files when it starts: {pod.name} "
+                    f"slurmdbd is not running yet. It reads the files when it starts: {pod.name} "
                     f"{pod.why_not_ready(self.kube)}"
                 )
                 return None

@@ -257,7 +257,9 @@ def _volume_problems(given: CsiVolume, path: str) -> Iterator[Problem]:
 
 def _driver_problems(given: CsiStorageClass | CsiVolume, facts: StorageFacts, path: str) -> Iterator[Problem]:
     if known(given.driver) and given.driver is None and not facts.driver:
-        yield Problem(f"{path}.driver", "missing: system other has none. Give the name of the CSI driver.")
+        yield Problem(
+            f"{path}.driver", "missing: the system `other` has no default driver. Give the name of the CSI driver."
+        )
     if known(given.driver) and given.driver is not None:
         owner = next((system for system, other in SYSTEMS.items() if other.driver == given.driver), None)
         if owner is not None and SYSTEMS[owner] is not facts:

@@ -142,7 +142,9 @@ def test_a_login_without_the_right_to_forward_ports_ends_with_the_servers_words(
         threading.Thread(target=server.serve_forever).start()
         settings = client.Configuration(host=f"http://127.0.0.1:{server.server_port}")
         try:
-            with pytest.raises(KubernetesError, match=r'^pod hpc/login-0: no log-in: pods "login-0" is forbidden\.$'):
+            with pytest.raises(
+                KubernetesError, match=r'^pod hpc/login-0: cannot log in: pods "login-0" is forbidden\.$'
+            ):
                 ssh_proxy.join(0, BytesIO(), settings, "hpc")
         finally:
             server.shutdown()

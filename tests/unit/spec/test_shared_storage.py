@@ -213,7 +213,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another system without its driver": (
         {"storage_class": {"system": "other"}},
-        "storage_class.driver: missing: system other has none. Give the name of the CSI driver.",
+        "storage_class.driver: missing: the system `other` has no default driver. Give the name of the CSI driver.",
     ),
     "another system's driver": (
         {"storage_class": {"system": "other", "driver": "efs.csi.aws.com"}},

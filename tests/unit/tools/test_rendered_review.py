@@ -114,4 +114,4 @@ def test_a_change_that_a_policy_refuses_fails_with_a_page(
     shown = capsys.readouterr()
     assert shown.out.startswith("## Manifests of `prod`: refused\n")
     assert "[mandatory] host-paths: " in shown.out
-    assert "Stack prod is refused. The page has the reasons." in shown.err
+    assert "Stack prod is refused. The page gives the reasons." in shown.err

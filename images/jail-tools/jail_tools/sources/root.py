@@ -70,7 +70,7 @@ def _refuse(root: Path, problems: list[str]) -> None:
         number = len(problems)
         raise TryAgainError(
             bounded(
-                f"{number:,} of {root} could not be copied. Whole files stay; the next try continues. Not copied:",
+                f"{number:,} entries of {root} could not be copied. The next try continues with them:",
                 sorted(problems),
             )
         )

@@ -140,7 +140,7 @@ def _as_populated(change: PathChange, new: int) -> bool:
 
 
 def _merge_packages(report: Report, old: int, new: int, reasons: list[str]) -> tuple[set[str], dict[str, Owned]]:
-    """Return the packages that the new tree has in a recent enough version, and dpkg's files with the others added."""
+    """Return the packages that the new tree has in no older version, and dpkg's files with the others added."""
     newer: set[str] = set()
     carried: dict[str, Package] = {}
     file = resolve_beneath.read(new, dpkg.STATUS)

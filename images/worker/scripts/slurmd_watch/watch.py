@@ -63,7 +63,8 @@ class Watch:
         self._port.close()
         if self._hangs == HANGS:
             print(
-                f"slurmd has left {HANGS} questions open for {ANSWER_SECONDS} s. It is killed; running jobs continue.",
+                f"slurmd has left {HANGS} calls unanswered, each for {ANSWER_SECONDS} s. "
+                "It is killed; running jobs continue.",
                 file=sys.stderr,
             )
             self._hangs = 0

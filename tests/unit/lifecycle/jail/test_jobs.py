@@ -231,7 +231,7 @@ def test_a_job_whose_pods_are_gone_says_why_kubernetes_gave_it_up(world: JailWor
 
 
 def test_a_job_that_is_not_there_is_reported_with_what_to_do(world: JailWorld) -> None:
-    with pytest.raises(NotReadyError, match=r"does not exist, it was deleted\. Refresh the stack"):
+    with pytest.raises(NotReadyError, match=r"was deleted\. Refresh the stack"):
         following(world).end()
 
 

@@ -172,7 +172,7 @@ def test_a_slurmdbd_that_waits_for_a_machine_is_not_waited_for(world: Accounting
     put(world, NEW, OLD)
     assert in_force(world, NEW)
     assert world.clock.time < 1
-    assert any("it will read the files when it starts" in line for line in world.reported)
+    assert any("It reads the files when it starts" in line for line in world.reported)
 
 
 def test_a_slurmdbd_that_is_just_being_replaced_is_waited_for(world: AccountingWorld) -> None:

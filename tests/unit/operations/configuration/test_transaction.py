@@ -83,7 +83,7 @@ def test_a_change_reaches_slurmctld_and_is_marked_as_in_force(world: SmallWorld)
 def test_new_files_are_tried_before_anything_is_changed(world: SmallWorld) -> None:
     before = dict(world.objects)
     world.trial = lambda files: "slurmctld: fatal: no such plugin" if "KillWait=60" in files["slurm.conf"] else ""
-    with pytest.raises(ConfigRefusedError, match="nothing was changed:\nslurmctld: fatal: no such plugin"):
+    with pytest.raises(ConfigRefusedError, match="Nothing was changed:\nslurmctld: fatal: no such plugin"):
         put(world, slurm_files(NEW), OLD)
     assert world.objects == before
     assert world.runs_on == OLD
@@ -339,7 +339,7 @@ def test_a_controller_that_waits_for_a_machine_is_not_waited_for(world: SmallWor
     put(world, slurm_files(NEW), OLD)
     assert in_force(world, slurm_files(NEW))
     assert world.clock.time < 1
-    assert any("it will read the files when it starts" in line for line in world.reported)
+    assert any("It reads the files when it starts" in line for line in world.reported)
 
 
 def test_files_are_taken_while_slurmctld_refuses_a_lost_state_as_the_next_template_may_accept_it(
@@ -350,7 +350,7 @@ def test_files_are_taken_while_slurmctld_refuses_a_lost_state_as_the_next_templa
     put(world, slurm_files(NEW), OLD)
     assert in_force(world, slurm_files(NEW))
     assert f"{PODS}/controller-0" in world.objects
-    assert any("it will read the files when it starts" in line for line in world.reported)
+    assert any("It reads the files when it starts" in line for line in world.reported)
 
 
 def test_a_controller_that_is_starting_is_waited_for_and_told(world: SmallWorld) -> None:
@@ -432,7 +432,7 @@ def test_a_file_that_sshd_refuses_is_never_in_place() -> None:
     put(world, good)
     world.add_pod("login-0", "login")
     world.sshd_words = "Bad configuration option: Bogus"
-    with pytest.raises(ConfigRefusedError, match="nothing was changed:\nBad configuration option: Bogus"):
+    with pytest.raises(ConfigRefusedError, match="Nothing was changed:\nBad configuration option: Bogus"):
         put(world, wanted("sshd-config", {"sshd_config": "Bogus yes"}, SSHD, AfterSync.SSHD))
     assert in_force(world, good)
 
