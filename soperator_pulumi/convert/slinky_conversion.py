@@ -103,6 +103,11 @@ def convert_slinky_values(work: Conversion, source: Source, objects: Sequence[Se
     partitions = slinky_parts.put_extra_conf(work, controller)
     _put_login(work, root, read_as, submounts, accounts)
     items = _put_node_sets(work, root, read_as, partitions, submounts=submounts, accounts=accounts)
+    if SAMPLE in items and root.at("nodesets", SAMPLE).tree is None:
+        work.remarks.append(
+            f"The chart itself has the node set {SAMPLE}, which the input does not turn off: "
+            f"nodesets.{SAMPLE}.enabled is true."
+        )
     accounts.put()
     for name, place in sorted(root.at("partitions").parts(), key=lambda part: part[0]):  # as Helm orders them
         if place.at("enabled").is_on():

@@ -66,6 +66,12 @@ _HELM_HEADERS = ("USER-SUPPLIED VALUES", "COMPUTED VALUES")
 _PLACEHOLDER = re.compile(r"\{\{.*\}\}|\$\{[^}]*\}|__\w+__")
 """Values that another tool replaces: templates of Go, and variables of Terraform, Flux and the shell."""
 
+_PART = re.compile(r"\$\{\w[^}\s]*\}|__[A-Z][A-Z0-9_]*__")
+"""Variables of Terraform, Flux and the shell within a value."""
+
+_OF_SHELLS = {"env", "customEnv", "args", "command", "environment"}
+"""Keys of values in which Kubernetes and shells replace variables."""
+
 _TEMPLATE = re.compile(r"\{\{|%\{")
 _HCL = re.compile(
     r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
@@ -369,13 +375,24 @@ def _rest(leaves: Sequence[Leaf], reason: str, *, lost: bool = False) -> list[So
 
 
 def _refuse_placeholders(tree: Tree | None, name: str) -> None:
-    found = [leaf for leaf in leaves_of(tree) if isinstance(leaf.value, str) and _PLACEHOLDER.fullmatch(leaf.value)]
+    found = [(leaf, shown) for leaf in leaves_of(tree) if (shown := _placeholder_in(leaf))]
     if found:
-        place = found[0].path.removeprefix(f"{name}: ")
+        leaf, shown = found[0]
         raise ConversionError(
-            f"{name}, line {found[0].line}: {place} is a placeholder, {found[0].value} ({len(found)} in all). Give the "
-            f"values that replace them: {_HELM_GET}."
+            f"{name}, line {leaf.line}: {leaf.path.removeprefix(f'{name}: ')} is a placeholder, {shown} ({len(found)} "
+            f"in all). Give the values that replace them: {_HELM_GET}."
         )
+
+
+def _placeholder_in(leaf: Leaf) -> str:
+    """Return the key or value that another tool replaces, wholly or in part; an empty text if there is none."""
+    for key in leaf.keys:
+        if isinstance(key, str) and (_PART.search(key) or _PLACEHOLDER.fullmatch(key)):
+            return key
+    if not isinstance(leaf.value, str):
+        return ""
+    is_word = not (re.search(r"\s", leaf.value) or _OF_SHELLS & {*leaf.keys})
+    return leaf.value if _PLACEHOLDER.fullmatch(leaf.value) or (is_word and _PART.search(leaf.value)) else ""
 
 
 def _resource_kind(root: Section, name: str) -> SourceKind:
