@@ -87,6 +87,8 @@ class Job:
     """Names of the same nodes."""
     required_nodes: frozenset[str] = frozenset()
     """Nodes that the job requested by name: it can run only with all of them."""
+    unreadable_nodes: str = ""
+    """The user's list of these nodes if this package can't read it; `required_nodes` is empty then."""
     ends_at: float | None = None
     """End by the time limit, in seconds since 1970; None without a limit, and while the job is pending or suspended."""
     requeueable: bool = False

@@ -86,6 +86,8 @@ def _names_of(gres: str) -> Iterator[str]:
 
 def _job(job: dict[str, Any]) -> Job:
     nodes = str(job.get("nodes") or "")
+    asked = str(job.get("required_nodes") or "")
+    required = _named_by_a_user(asked)
     return Job(
         job_id=int(job["job_id"]),
         user=str(job.get("user_name") or job.get("user_id") or ""),
@@ -94,7 +96,8 @@ def _job(job: dict[str, Any]) -> Job:
         state=frozenset(_words(job["job_state"])),
         nodes=nodes,
         node_names=frozenset(expand(nodes)),
-        required_nodes=_named_by_a_user(str(job.get("required_nodes") or "")),
+        required_nodes=required or frozenset(),
+        unreadable_nodes=printable(asked) if required is None else "",
         node_count=max(1, _count(job.get("node_count"))),
         node_memory_mib=_node_memory_mib(job),
         generic_resources=frozenset(_requested(job)),
@@ -108,8 +111,8 @@ _SEPARATORS = re.compile(r"(?P<brackets>\[[^\]]*\]?)|[\s,]+")
 """Separators of a list of nodes, and brackets, whose own ones stay. It reads every character of a user's list once."""
 
 
-def _named_by_a_user(nodes: str) -> frozenset[str]:
-    """Return the names in a user's own list of nodes; none if this package can't read it.
+def _named_by_a_user(nodes: str) -> frozenset[str] | None:
+    """Return the names in a user's own list of nodes; None if this package can't read it.
 
     The form may be the user's own. Slurm 24.11 and 26.05 take several separators, some at the ends, and blanks for
     separators. A form that isn't known fails no answer: it would keep admins from draining any node.
@@ -117,7 +120,7 @@ def _named_by_a_user(nodes: str) -> frozenset[str]:
     try:
         return frozenset(expand(_SEPARATORS.sub(lambda found: found["brackets"] or ",", nodes).strip(",")))
     except ValueError:
-        return frozenset()
+        return None
 
 
 def _end(job: dict[str, Any]) -> float | None:

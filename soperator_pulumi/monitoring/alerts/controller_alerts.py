@@ -106,8 +106,9 @@ CONTROLLER_ALERTS = (
         "min by (namespace) (min_over_time(slurm_rest_certificate_end_time_seconds{$here}[15m])) - time() < 1209600",
         timedelta(hours=1),
         AlertSeverity.WARNING,
-        "The certificate of the REST API ends in {{ $value | humanizeDuration }}",
-        "Less than 14 days are left. From then on, clients refuse the connection.",
+        "The certificate of the REST API {{ if gt $value 0.0 }}ends in {{ $value | humanizeDuration }}{{ else }}"
+        'ended {{ $value | humanizeDuration | reReplaceAll "^-" "" }} ago{{ end }}',
+        "Less than 14 days are left, or none. From its end on, clients refuse the connection.",
     ),
     Alert(
         "SlurmCronJobFails",

@@ -20,6 +20,9 @@ _LINES = 20
 
 _JOBS_IN_A_LINE = 3
 
+_LIST = 40
+"""Most characters of a user's list of nodes."""
+
 _WITHOUT_WAITING = (
     "Drains now and does not wait: free nodes leave now, the others in a later run, after their jobs have ended."
 )
@@ -51,6 +54,16 @@ def preview(
     """
     page = _Page(plan, snapshot, now, zone)
     lines = [line for node_set in leaving if node_set.names for line in page.node_set(node_set, cluster)]
+    unread = [
+        f"{named(job)}: {job.unreadable_nodes[:_LIST]!r}"
+        for job in snapshot.jobs
+        if job.pending and job.unreadable_nodes
+    ]
+    if lines and unread:
+        lines.append(
+            "Pending jobs that may ask for these nodes, by lists that can't be read: "
+            f"{listed(unread, _JOBS_IN_A_LINE)}. See `scontrol show job`."
+        )
     return lines + [f"Stops here: {reason}" for reason in plan.stop]
 
 

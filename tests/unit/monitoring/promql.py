@@ -51,16 +51,24 @@ def judged(
         {"eval_time": time, "expr": query, "exp_samples": [{"labels": labels, "value": 1}] if labels else []}
         for time, query, labels in expected
     ]
+    _tested(rules, folder, world, {"promql_expr_test": tests}, every)
+
+
+def told(rules: Path, folder: Path, world: Series, name: str, summary: str) -> None:
+    """Have promtool evaluate all rules on a world; an alert without own labels has to fire after 2 h."""
+    (alert,) = (alert for alert in ALERTS if alert.name == name)
+    texts = {"summary": summary, "description": alert.description, "runbook": alert.runbook}
+    labels = {"namespace": NAMESPACE, "severity": alert.severity.value}
+    fires = {"eval_time": "2h", "alertname": name, "exp_alerts": [{"exp_labels": labels, "exp_annotations": texts}]}
+    _tested(rules, folder, world, {"alert_rule_test": [fires]}, "1m")
+
+
+def _tested(rules: Path, folder: Path, world: Series, tests: Mapping[str, Any], every: str) -> None:
+    series = [{"series": name, "values": values} for name, values in world.items()]
     suite: Mapping[str, Any] = {
         "rule_files": [str(rules)],
         "evaluation_interval": every,
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [{"series": name, "values": values} for name, values in world.items()],
-                "promql_expr_test": tests,
-            }
-        ],
+        "tests": [{"interval": "1m", "input_series": series, **tests}],
     }
     file = folder / "tests.yaml"
     file.write_text(yaml.safe_dump(suite))

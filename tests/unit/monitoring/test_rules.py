@@ -10,8 +10,8 @@ from soperator_pulumi.monitoring.prometheus_rules import Alert
 from soperator_pulumi.monitoring.recordings import RECORDINGS
 from tests.unit.monitoring.faults_in_metrics import FAULTS
 from tests.unit.monitoring.programs_of_prometheus import promtool
-from tests.unit.monitoring.promql import judged, rules_file
-from tests.unit.monitoring.world import HEALTHY
+from tests.unit.monitoring.promql import judged, rules_file, told
+from tests.unit.monitoring.world import HEALTHY, changed, slurm
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,19 @@ def test_an_alert_fires_by_its_fault_and_after_its_time(alert: Alert, rules: Pat
     named = f'count by ({", ".join(fault.labels)}) (ALERTS{{alertname="{alert.name}",alertstate="firing"}})'
     expected = [(fault.before, alone, ""), (fault.after, alone, of_alert), (fault.after, named, f"{{{labels}}}")]
     judged(rules, tmp_path, fault.world, expected, every=fault.every)
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [("266400", "ends in 3d 0h 0m 0s"), ("7200", "ended 0s ago"), ("3600", "ended 1h 0m 0s ago")],
+    ids=["before", "at", "after"],
+)
+def test_the_title_about_a_certificate_reads_well_before_and_after_its_end(
+    end: str, words: str, rules: Path, tmp_path: Path
+) -> None:
+    name = "SlurmRestCertificateEnds"
+    world = changed(HEALTHY, (), slurm("slurm_rest_certificate_end_time_seconds", value=end))
+    told(rules, tmp_path, world, name, f"The certificate of the REST API {words}")
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)

@@ -239,6 +239,11 @@ def test_a_list_of_nodes_in_a_users_own_form_is_read_as_slurm_reads_it(nodes: st
     assert job.required_nodes == {"cpu-0", "cpu-1"}
 
 
+def test_a_list_of_nodes_that_cannot_be_read_is_kept_for_messages() -> None:
+    (job,) = read_jobs(a_job(job_state=["PENDING"], nodes="", required_nodes="cpu-[1-0]\x1b"))
+    assert (job.required_nodes, job.unreadable_nodes) == (frozenset(), "cpu-[1-0]?")
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("part", ["a,", "[", "[,", " ,"])
 def test_a_long_list_of_nodes_of_a_user_is_read_in_time_that_grows_with_its_length(part: str) -> None:

@@ -46,6 +46,17 @@ def test_a_preview_says_which_nodes_leave_what_is_on_them_and_until_when() -> No
     ]
 
 
+def test_a_preview_names_pending_jobs_whose_lists_of_nodes_cannot_be_read() -> None:
+    asks = job(9, state="PENDING", user="bob", name="big", unreadable_nodes="gpu-[9-8]" + "," * 90)
+    started = job(8, "gpu-1", unreadable_nodes="gpu-[1-0]")
+    line = (
+        "Pending jobs that may ask for these nodes, by lists that can't be read: job 9 (bob, big): "
+        f"'gpu-[9-8]{',' * 31}'. See `scontrol show job`."
+    )
+    assert previewed(gpu(8), snapshot([node("gpu-8")], [started, asks]))[-1] == line
+    assert line not in previewed(gpu(8), snapshot([node("gpu-8")], [started]))
+
+
 def test_a_preview_says_of_each_node_what_it_is_in() -> None:
     """Cases 2, 5, 6, 7, 12 and 27."""
     asks = job(9, state="PENDING", user="bob", name="big", required_nodes=frozenset({"gpu-8"}))
