@@ -212,7 +212,7 @@ def _node_set_problems(spec: ClusterSpec) -> Iterator[Problem]:
         yield Problem("node_sets", "empty: a cluster needs at least one node set. Add one.")
     yield from node_set.problems(spec.node_sets, spec.slurm.max_nodes)
     yield from node_set.layout_problems(spec.node_sets)
-    yield from node_set.reserved_core_problems(spec.node_sets, spec.slurm.constrain)
+    yield from node_set.reserved_core_problems(spec.node_sets, spec.slurm.constrain, spec.slurm.extra)
     yield from node_set.environment_problems(spec.node_sets)
     yield from node_set.token_problems(spec.node_sets)
     for index, node_spec in enumerate(spec.node_sets):

@@ -1,7 +1,7 @@
 """Node sets: groups of equal worker pods, which are Slurm nodes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -40,6 +40,9 @@ NCCL_TOPOLOGY_PATH = "/run/slurm/job-files/nccl/topology.xml"
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 """Annotation by which a pod names its secondary networks (Kubernetes Network Custom Resource Definition De-facto
 Standard, 4.1)."""
+
+_TRUE = {"yes", "true", "up", "1"}
+"""Values that Slurm reads as YES (`s_p_handle_boolean`)."""
 
 JOB_TOKEN_DIR, JOB_TOKEN_FILE = "/run/slurm/job-files/identity", "token"
 """Folder and name of the token in jobs."""
@@ -262,8 +265,11 @@ def layout_problems(node_sets: tuple[NodeSetSpec, ...]) -> Iterator[Problem]:
             yield from _sockets_of_gpus(node_set.gpus.sockets, layout, f"{path}.gpus.sockets")
 
 
-def reserved_core_problems(node_sets: tuple[NodeSetSpec, ...], constrain: Constrain) -> Iterator[Problem]:
+def reserved_core_problems(
+    node_sets: tuple[NodeSetSpec, ...], constrain: Constrain, extra: Mapping[str, str]
+) -> Iterator[Problem]:
     """Yield reserved cores that leave none for jobs, or that jobs would use anyway."""
+    allowed = known(extra) and extra.get("AllowSpecResourcesUsage", "").lower() in _TRUE
     for index, node_set in enumerate(node_sets):
         path, reserved = f"node_sets[{index}].reserved_cores", node_set.reserved_cores
         parts = (node_set.sockets, node_set.cores_per_socket, node_set.threads_per_core)
@@ -271,14 +277,19 @@ def reserved_core_problems(node_sets: tuple[NodeSetSpec, ...], constrain: Constr
             continue
         cores = node_set.cpus // node_set.cpus_per_core
         if reserved >= cores:
-            yield Problem(
-                path, f"got {reserved}, but a node has {cores} cores, and none would be left for jobs. Lower it."
-            )
+            text = f"got {reserved}, which leaves no core for jobs: a node has {cores} in all. Lower it."
+            yield Problem(path, text)
         if known(constrain) and constrain is not Constrain.CGROUP:
             yield Problem(
                 path,
                 f"got {reserved}, but with slurm.constrain: {constrain} Slurm binds no job to CPUs, and jobs would use "
                 "these cores. Set slurm.constrain: cgroup, or remove this.",
+            )
+        if allowed:
+            yield Problem(
+                path,
+                f"got {reserved}, but with slurm.extra.AllowSpecResourcesUsage any user takes these cores by "
+                "--core-spec. Remove that parameter, or this.",
             )
 
 

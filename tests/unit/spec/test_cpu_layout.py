@@ -82,7 +82,7 @@ def test_reserved_cores_leave_one_for_jobs(layout: Data, cores: int) -> None:
     (text,) = (found := problems_of({**node_set, "reserved_cores": cores})).values()
 
     assert found.keys() == {"reserved_cores"}
-    assert f"got {cores}, but a node has {cores} cores" in text
+    assert f"got {cores}, which leaves no core for jobs: a node has {cores} in all." in text
     a_spec(node_sets=[{**node_set, "reserved_cores": cores - 1}])
 
 
@@ -98,3 +98,17 @@ def test_cores_are_reserved_only_if_jobs_are_bound_to_theirs() -> None:
         parse_cluster(a_cluster(slurm={"constrain": "none"}, node_sets=[a_node_set(reserved_cores=1)]))
 
     assert [problem.path for problem in caught.value.problems] == ["node_sets[0].reserved_cores"]
+
+
+@pytest.mark.parametrize("value", [True, "yes", "UP", 1])
+def test_cores_are_not_reserved_if_users_may_take_them(value: object) -> None:
+    slurm, node_sets = (
+        {"extra": {"allowspecresourcesusage": value}},
+        [a_node_set(reserved_cores=1), a_node_set(name="b")],
+    )
+    with pytest.raises(SpecError, match=r"slurm\.extra\.AllowSpecResourcesUsage any user takes") as caught:
+        parse_cluster(a_cluster(slurm=slurm, node_sets=node_sets))
+
+    assert [problem.path for problem in caught.value.problems] == ["node_sets[0].reserved_cores"]
+    parse_cluster(a_cluster(slurm={"extra": {"AllowSpecResourcesUsage": False}}, node_sets=node_sets))
+    parse_cluster(a_cluster(slurm=slurm, node_sets=node_sets[1:]))
