@@ -95,7 +95,7 @@ METRICS: dict[str, Metric] = {
         "of jobs, `check` a health check.",
         ("node", "source", "operation", "check", "reason"),
     ),
-    "slurm_node_cpus": Metric("CPUs of the node.", ("node",)),
+    "slurm_node_cpus": Metric("CPUs of the node that jobs can have: without those of reserved cores.", ("node",)),
     "slurm_node_cpus_alloc": Metric("CPUs of the node that are allocated to jobs.", ("node",)),
     "slurm_node_gpus": Metric("Whole GPUs of the node.", ("node",)),
     "slurm_node_gpus_alloc": Metric("Whole GPUs of the node that are allocated to jobs.", ("node",)),
@@ -137,7 +137,7 @@ METRICS: dict[str, Metric] = {
         "Time since 1970 at which the certificate ends that the REST API serves (`rest.tls`)."
     ),
     "slurm_partition_nodes": Metric("Nodes of the partition.", ("partition",)),
-    "slurm_partition_cpus": Metric("CPUs of the partition's nodes.", ("partition",)),
+    "slurm_partition_cpus": Metric("CPUs of the partition's nodes that jobs can have.", ("partition",)),
     "slurm_partition_gpus": Metric("Whole GPUs of the partition's nodes.", ("partition",)),
     "slurm_partition_nodes_cpus_alloc": Metric(
         "CPUs of the partition's nodes that are allocated to jobs.", ("partition",)

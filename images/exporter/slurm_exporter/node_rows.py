@@ -29,6 +29,7 @@ class NodeRow:
     flags: frozenset[str]
     """Flags of the state, such as DRAIN and NOT_RESPONDING."""
     cpus: int
+    """CPUs that jobs can have (`CPUEfctv`): all of the node but those of reserved cores."""
     cpus_alloc: int
     memory_bytes: int
     memory_alloc_bytes: int
@@ -123,7 +124,7 @@ def _row(line: str, unread: Unread) -> NodeRow:
         name=values["NodeName"],
         state=state.lower(),
         flags=frozenset(flags),
-        cpus=_number(values, "CPUTot"),
+        cpus=_number(values, "CPUEfctv"),
         cpus_alloc=_number(values, "CPUAlloc"),
         memory_bytes=_number(values, "RealMemory") * _MIB,
         memory_alloc_bytes=_number(values, "AllocMem") * _MIB,

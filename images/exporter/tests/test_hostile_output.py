@@ -118,7 +118,7 @@ def test_an_answer_of_any_bytes_costs_its_own_source_alone(jobs: bytes, nodes: b
 
 
 @given(st.sampled_from(["Reason", "Comment", "Extra"]), HOSTILE)
-@example("Comment", "x\x1cNodeName=gpu-9 State=IDLE CPUTot=1 CPUAlloc=0 RealMemory=1 AllocMem=0")
+@example("Comment", "x\x1cNodeName=gpu-9 State=IDLE CPUEfctv=1 CPUAlloc=0 RealMemory=1 AllocMem=0")
 def test_a_text_of_a_node_makes_no_other_node(key: str, text: str) -> None:
     written = NODES.encode() + f" {key}={text}".replace("\n", "").encode()
     rows = [*node_rows.parse(written.decode(errors="replace"), Unread())]
@@ -126,7 +126,7 @@ def test_a_text_of_a_node_makes_no_other_node(key: str, text: str) -> None:
 
 
 def test_a_node_of_an_unknown_form_costs_no_other_its_samples() -> None:
-    odd = "NodeName=odd State=IDLE CPUTot=many"
+    odd = "NodeName=odd State=IDLE CPUEfctv=many"
     assert [row.name for row in node_rows.parse(f"{odd}\n{NODES}", Unread())] == ["gpu-1", "gpu-0"]
     with pytest.raises(ValueError, match="none of 1 nodes has a known form: NodeName=odd"):
         next(node_rows.parse(odd, Unread()))

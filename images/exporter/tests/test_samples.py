@@ -67,6 +67,13 @@ def test_nodes_have_their_cpus_memory_gpus_and_node_set() -> None:
     assert value(values, "slurm_partition_gpus", partition="main") == 16
 
 
+def test_cpus_of_reserved_cores_are_not_counted() -> None:
+    values = scraped(answers(nodes=NODES.replace("CPUEfctv=2 CPUTot=2", "CPUEfctv=1 CPUTot=2")))
+
+    assert value(values, "slurm_node_cpus", node="gpu-1") == 1
+    assert value(values, "slurm_partition_cpus", partition="main") == 2
+
+
 def test_a_node_that_a_health_check_drained_is_counted_and_named() -> None:
     values = scraped(answers())
 

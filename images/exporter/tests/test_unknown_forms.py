@@ -92,8 +92,8 @@ def test_an_answer_without_any_known_number_is_a_failure_of_its_source_alone() -
 @pytest.mark.parametrize(
     ("known", "changed", "name"),
     [
-        ("CPUTot=2", "CPUTot=2.5", "CPUTot"),
-        ("CPUTot=2", "CPUsTotal=2", "CPUTot"),
+        ("CPUEfctv=2", "CPUEfctv=2.5", "CPUEfctv"),
+        ("CPUEfctv=2", "CPUsEffective=2", "CPUEfctv"),
         ("AllocMem=512", "AllocMem=512M", "AllocMem"),
         ("State=MIXED+", "State=HIBERNATED+", "State"),
         ("State=MIXED+", "States=MIXED+", "State"),

@@ -39,7 +39,7 @@ NODES_AND_GPUS = Dashboard(
                     Query(
                         f"max by (node, machine) (slurm_node:machine:info{_NODES} * on (namespace, node) group_left () "
                         f"max by (namespace, node) (slurm_node_cpus{_NODES}))",
-                        "CPUs",
+                        "CPUs for jobs",
                     ),
                 ),
                 _by_node("CPUs of the machine in use", "slurm_node:machine_cpu_busy:ratio", Unit.RATIO),
