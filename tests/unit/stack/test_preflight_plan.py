@@ -15,6 +15,7 @@ from soperator_pulumi.kube.access import Access
 from soperator_pulumi.operations.preflight.access_rights import _OF_PLATFORM
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedPlatform
 from soperator_pulumi.platform import Platform
+from soperator_pulumi.spec.platform.platform_spec import PARTS
 from soperator_pulumi.stack.preflight_plan import plans_of, plans_of_file
 from soperator_pulumi.testing import deploy
 from tests.strategies import a_cluster
@@ -113,7 +114,8 @@ def test_every_object_that_a_platform_makes_itself_is_one_whose_rights_are_known
         "claim": {"name": "jail", "namespace": "hpc"},
         "size_gib": 10,
     }
-    parts = {"network_operator": network, "shared_storage": storage, "kube_prometheus_stack": {}}
+    charts: dict[str, Any] = {part: {} for part in PARTS} | {"cilium": {"mode": "own"}, "network_operator": network}
+    parts = charts | {"shared_storage": storage}
     ((plan, _),) = plans_of(deploy(lambda: Platform("base", parts)), Access())
     volume = {"shared_storage": {"nfs": {"server": "nfs.example.com", "path": "/jail"}, "size_gib": 10}}
     ((second, _),) = plans_of(deploy(lambda: Platform("base", volume)), Access())
