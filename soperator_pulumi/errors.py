@@ -48,8 +48,7 @@ class Problem:
         A fact alone is a whole text, which may end with a command to copy, and gets no final stop.
         """
         rest = [*([f"Needed: {self.needed}."] if self.needed else []), *([self.cure] if self.cure else [])]
-        is_whole = not rest or self.found.endswith((".", "?", "!"))
-        return [self.found if is_whole else f"{self.found}.", *rest]
+        return [_with_final_stop(self.found) if rest else self.found, *rest]
 
     @property
     def text(self) -> str:
@@ -58,6 +57,11 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
+
+
+def _with_final_stop(text: str) -> str:
+    """Return a text that ends as a sentence: with a full stop, unless it ends with a stop of its own."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class SoperatorError(Exception):
