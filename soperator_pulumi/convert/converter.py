@@ -163,7 +163,7 @@ def _described(sources: Sequence[Source]) -> set[SourceKind]:
                 f"{objects} names files of a repository, which are not in the input. Instead, convert the files there"
                 f"{folders}."
             )
-        kinds = ", ".join(sorted({source.resource for source in sources}))
+        kinds = ", ".join(sorted({source.resource or "an object without a kind" for source in sources}))
         raise ConversionError(
             f"No custom resource of soperator or Slinky is among these objects: {kinds}. Give the resources of a "
             "cluster, such as `kubectl get slurmclusters,nodesets -o yaml`."

@@ -1,6 +1,7 @@
 """Parts of pods that both projects write as Kubernetes does: placement, resources, image pulls, mounted volumes."""
 
 import math
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -92,6 +93,14 @@ def quantity(value: object) -> Decimal | None:
         return amount(str(value))
     except (ValueError, ArithmeticError):
         return None
+
+
+def count_of(place: Section) -> object:
+    """Return a number of pods as the chart writes it, from a number or a text of digits; any other value as it is."""
+    value = place.plain()
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def gib(value: object) -> float | int | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from soperator_pulumi.convert.conversion import Conversion
-from soperator_pulumi.convert.pod_parts import put_pods, whole_gib
+from soperator_pulumi.convert.pod_parts import count_of, put_pods, whole_gib
 from soperator_pulumi.convert.required_values import require_allowed_sources
 from soperator_pulumi.convert.rules import Rule, cannot, needless
 from soperator_pulumi.convert.slurm_text import read_options
@@ -62,7 +62,7 @@ def put_database(work: Conversion, place: Section, keys: Mapping[str, str], secr
 def put_operator_database(work: Conversion, place: Section) -> None:
     """Write a database for mariadb-operator, like the one that soperator's chart creates."""
     operator = work.mapping("accounting", "database", "mariadb_operator")
-    count = place.at("replicas").plain()
+    count = count_of(place.at("replicas"))
     origin = [*place.at("enabled").leaves(), *place.at("replicas").leaves()]
     work.put(operator, "replicas", count if isinstance(count, int) else 1, origin)
     storage = place.at("storage")
@@ -144,7 +144,7 @@ def put_login_service(work: Conversion, role: dict[str, Any], service: Section) 
 def put_rest(work: Conversion, switch: Section, replicas: Section) -> None:
     """Write a REST API with its number of pods."""
     rest = work.mapping("rest")
-    count = replicas.plain()
+    count = count_of(replicas)
     work.put(rest, "replicas", count if isinstance(count, int) else 1, [*switch.leaves(), *replicas.leaves()])
 
 

@@ -13,6 +13,7 @@ from soperator_pulumi.convert.gpu_parts import NETWORKS, put_devices, put_gres, 
 from soperator_pulumi.convert.pod_parts import (
     MountedVolume,
     Submounts,
+    count_of,
     gib,
     place_pods,
     put_pods,
@@ -101,7 +102,7 @@ def put_login(work: Conversion, role: dict[str, Any], spec: Section, pod: Sectio
     """Write login nodes of the stack, `login` or one of its pools, from a LoginSet."""
     put_pods(work, role, spec.at("login", "resources"), pod)
     if spec.at("replicas"):
-        work.put(role, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+        work.put(role, "replicas", count_of(spec.at("replicas")), spec.at("replicas"))
     put_login_service(work, role, spec.at("service"))
     pools = work.mapping("login").get("pools", {})
     pool = next((name for name, pods in pools.items() if pods is role), None)
@@ -139,7 +140,7 @@ def put_node_set(work: Conversion, source: SlinkyNodeSet, submounts: Submounts) 
         work.cannot(spec.at("scalingMode"), "a node set here has a number of nodes, not one per machine")
         work.require(item, "replicas", "number of nodes. The input has one node per machine")
     elif spec.at("replicas"):
-        work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+        work.put(item, "replicas", count_of(spec.at("replicas")), spec.at("replicas"))
     if spec.at("ordinalPadding").plain() == 0:
         work.needless(spec.at("ordinalPadding"), "names of nodes end in a plain number")
     resources = spec.at("slurmd", "resources")

@@ -8,6 +8,7 @@ from soperator_pulumi.convert.conversion import Conversion
 from soperator_pulumi.convert.pod_parts import (
     MountedVolume,
     Submounts,
+    count_of,
     is_in_jail,
     place_pods,
     put_resources,
@@ -260,7 +261,7 @@ def _put_login(
         profile = place.at("sshd", "appArmorProfile")
         work.put(work.mapping("jail"), "app_armor", "unconfined", profile, "for all slurmd and sshd containers")
     if place.at("size"):
-        work.put(role, "replicas", place.at("size").plain(), place.at("size"))
+        work.put(role, "replicas", count_of(place.at("size")), place.at("size"))
     _put_login_service(work, role, place)
     inside = [mount for mount in place.at("volumes", "customMounts").items() if is_in_jail(mount.at("mountPath"))]
     for mount in (*place.at("volumes", "jailSubMounts").items(), *inside):

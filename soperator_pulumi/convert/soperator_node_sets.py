@@ -10,6 +10,7 @@ from soperator_pulumi.convert.gpu_parts import WRITTEN_BY_PODS, put_devices, put
 from soperator_pulumi.convert.pod_parts import (
     MountedVolume,
     Submounts,
+    count_of,
     gib,
     is_in_jail,
     place_pods,
@@ -44,7 +45,7 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
     work.listed("node_sets").append(item)
     work.put(item, "name", source.name.text(), source.name)
     if spec.at("replicas"):
-        work.put(item, "replicas", spec.at("replicas").plain(), spec.at("replicas"))
+        work.put(item, "replicas", count_of(spec.at("replicas")), spec.at("replicas"))
     put_devices(work, item, spec.at("slurmd", "resources"))
     _put_size(work, item, spec)
     put_gpu_type(work, item, spec.at("nodeConfig", "gresConfig"))

@@ -42,8 +42,13 @@ CHARTS = {kind.value.rpartition(" ")[2]: kind for kind in SourceKind if "chart" 
 """Kinds of values by the names of their charts."""
 
 
-def kind_by_keys(root: Section) -> SourceKind | None:
-    """Return the kind of values, by the keys that most of them have; None for those of another chart."""
+def kind_by_keys(root: Section, of_others: SourceKind | None = None) -> SourceKind | None:
+    """Return the kind of values, by the keys that most of them have; None for those of another chart.
+
+    Args:
+        root: The values.
+        of_others: Kind of the input's other values, which is that of values with keys alone that several charts have.
+    """
     keys = {key for key, _ in root.entries()}
     for release in ("slurmCluster", "nodesets"):
         if root.at(release, "overrideValues").entries() or root.at(release, "releaseName"):
@@ -55,6 +60,8 @@ def kind_by_keys(root: Section) -> SourceKind | None:
         SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
     }
     kind, own = max(kinds.items(), key=lambda candidate: len(keys & candidate[1]))
+    if keys and keys <= _COMMON - {"nodesets"}:
+        return of_others
     return kind if keys & own and 2 * len(keys & (own | _COMMON)) >= len(keys) else None
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from soperator_pulumi.convert.fleet import files_of_bundle, is_bundle
 from soperator_pulumi.convert.inputs import Inputs, file_labels
+from soperator_pulumi.convert.placeholders import HELM_GET, refuse_placeholders
 from soperator_pulumi.convert.source_kinds import CHARTS, SourceKind, allowed_kinds, kind_by_keys
 from soperator_pulumi.convert.wrappers import (
+    PATCHES,
     WrappedValues,
     config_map_values,
     is_wrapper,
@@ -63,24 +65,18 @@ _OF_HELMFILE = {
 _HELM_HEADERS = ("USER-SUPPLIED VALUES", "COMPUTED VALUES")
 """Headers of `helm get values`."""
 
-_PLACEHOLDER = re.compile(r"\{\{.*\}\}|\$\{[^}]*\}|__\w+__")
-"""Values that another tool replaces: templates of Go, and variables of Terraform, Flux and the shell."""
-
-_PART = re.compile(r"\$\{\w[^}\s]*\}|__[A-Z][A-Z0-9_]*__")
-"""Variables of Terraform, Flux and the shell within a value."""
-
-_OF_SHELLS = {"env", "customEnv", "args", "command", "environment"}
-"""Keys of values in which Kubernetes and shells replace variables."""
-
 _TEMPLATE = re.compile(r"\{\{|%\{")
 _HCL = re.compile(
     r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
 )
 
+_MAX_SIZE = 8 << 20
+"""Largest file, in bytes. helm stores a release in a Secret, which has at most 1 MiB."""
+_PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements")
+"""Keys of kustomize that change what a chart renders."""
 _LISTED = "resources"
 """Key of objects in the values of a chart that makes any objects."""
 _ONE_BY_ONE = "its values are converted one by one"
-_HELM_GET = "`helm get values RELEASE --namespace NAMESPACE --output yaml` prints those of a running release"
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,11 @@ def _inputs(documents: Sequence[_Document]) -> Inputs:
 
 def _text(file: Path) -> str:
     try:
+        if file.stat().st_size > _MAX_SIZE:
+            raise ConversionError(
+                f"{file.name}: larger than {_MAX_SIZE >> 20} MiB. Values of a release and objects of a cluster are "
+                "smaller, as Kubernetes stores no more. Give the file of one cluster."
+            )
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise ConversionError(f"{file.name}: not UTF-8 text. {allowed_kinds()}") from None
@@ -152,7 +153,7 @@ def _text(file: Path) -> str:
 def _trees(text: str, name: str, prefix: str) -> list[Tree]:
     if _HCL.search(text):
         raise ConversionError(
-            f"{name}: Terraform's HCL. Give the values that it gives to the chart, in YAML: {_HELM_GET}."
+            f"{name}: Terraform's HCL. Give the values that it gives to the chart, in YAML: {HELM_GET}."
         )
     try:
         return read(text, name, prefix)
@@ -161,7 +162,7 @@ def _trees(text: str, name: str, prefix: str) -> list[Tree]:
         if template is None:
             raise
         raise ConversionError(
-            f"{name}, line {template}: a template that is not rendered ({error}). Give its result: {_HELM_GET}."
+            f"{name}, line {template}: a template that is not rendered ({error}). Give its result: {HELM_GET}."
         ) from None
 
 
@@ -211,7 +212,7 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
     of_others = {file for found in releases for _, values in found for file in values.files} - of_clusters
     with_files = {kind for kind, values in whole if kind and values.files}
     for file in [file for file in inputs.files if file in of_clusters]:
-        _refuse_placeholders(inputs.files[file].tree, inputs.files[file].path.removesuffix(": "))
+        refuse_placeholders(inputs.files[file].tree, inputs.files[file].path.removesuffix(": "))
 
     def unread(document: _Document) -> str:
         """Return why values are not read; an empty text if they are."""
@@ -221,6 +222,10 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
             return "helm reads the first document of a file of values alone"
         return "no release in the input reads this file" if kind_by_keys(document.root) in with_files else ""
 
+    kinds = {kind_by_keys(document.root) for document in documents if not document.is_object} | {
+        kind for kind, _ in whole
+    }
+    kind = next(iter(kinds - {None}), None) if len(kinds - {None}) == 1 else None
     found: list[Source] = []
     for document, own in zip(documents, releases, strict=True):
         reason = "" if document.is_object or own else unread(document)
@@ -228,7 +233,7 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
             taken = {*inputs.files[document.file].leaves()} if document.file in of_clusters else set()
             found += _rest([leaf for leaf in document.root.leaves() if leaf not in taken], reason)
         else:
-            found += _sources(document, own)
+            found += _sources(document, own, kind)
     return found
 
 
@@ -246,13 +251,13 @@ def _releases(document: _Document, inputs: Inputs, *, with_maps: bool) -> _Relea
     return []
 
 
-def _sources(document: _Document, releases: _Releases) -> list[Source]:
+def _sources(document: _Document, releases: _Releases, of_others: SourceKind | None) -> list[Source]:
     root = document.root
     texts = _rest(document.texts, _ONE_BY_ONE)
     if any(entry.tree is not root.tree for entry, _ in releases):
         return [*texts, *_listed_sources(document, releases)]
     if not document.is_object:
-        return _values_sources(document)
+        return _values_sources(document, of_others)
     found = [source for _, values in releases for source in _wrapped_sources(values, document.name)]
     if found:
         return [*texts, *_rest_of_targets(root), *found]
@@ -276,12 +281,13 @@ def _listed_sources(document: _Document, releases: _Releases) -> list[Source]:
         *(source for _, sources in found for source in sources),
         *_rest(apart, "belongs to a release that is not installed"),
         *_rest_of_targets(root),
+        *_rest([leaf for key in _PATCHES for leaf in root.at(key).leaves()], PATCHES, lost=True),
         *_rest([leaf for leaf in root.leaves() if leaf not in own], "installs something else, not the cluster"),
     ]
 
 
 def _rest_of_targets(root: Section) -> list[Source]:
-    reason = f"Fleet lays it over the values for one target: give that target's. {_HELM_GET}"
+    reason = f"Fleet lays it over the values for one target: give that target's. {HELM_GET}"
     return _rest(values_of_targets(root), reason, lost=True)
 
 
@@ -299,7 +305,7 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         where = values.path.partition(",")[0].removesuffix(": ")
         needed = "".join(f" {why}." for why in dict.fromkeys(values.elsewhere.values()))
         raise ConversionError(
-            f"{name}: {where} has no values of the chart {values.chart}.{needed} Give the values: {_HELM_GET}."
+            f"{name}: {where} has no values of the chart {values.chart}.{needed} Give the values: {HELM_GET}."
         )
     below = _key_below(tree)
     more: list[Leaf] = []
@@ -307,7 +313,7 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         more = [leaf for key, item in tree.items() if key != below for leaf in leaves_of(item)]
         tree = without_first_key(tree[below], below)
         assert isinstance(tree, Mapping)  # noqa: S101 - as what is below the key is
-    _refuse_placeholders(tree, name)
+    refuse_placeholders(tree, name)
     return [
         *_by_chart(Source(kind, tree, values.path, "" if below else values.version, name)),
         *_rest(more, f"values of another chart than that below {below}"),
@@ -338,12 +344,17 @@ def _key_below(tree: Tree | None) -> str:
     return below[0] if len(below) == 1 else ""
 
 
-def _values_sources(document: _Document) -> list[Source]:
-    """Return a document of values. They may be nested below a key, as a subchart's values are."""
+def _values_sources(document: _Document, of_others: SourceKind | None = None) -> list[Source]:
+    """Return a document of values. They may be nested below a key, as a subchart's values are.
+
+    Args:
+        document: The document.
+        of_others: Kind of the input's other values.
+    """
     root, name = document.root, document.name
     headers = [leaf for key in _HELM_HEADERS for leaf in root.at(key).leaves() if leaf.value is None]
     tree = {key: item for key, item in document.tree.items() if key not in _HELM_HEADERS or item not in headers}
-    kind = kind_by_keys(Section(tree))
+    kind = kind_by_keys(Section(tree), of_others)
     if below := _key_below(tree):
         inner = relabelled(tree[below], f"{document.prefix}{below}: ", 1)
         assert isinstance(inner, Mapping)  # noqa: S101 - as the tree is
@@ -353,7 +364,7 @@ def _values_sources(document: _Document) -> list[Source]:
     if kind is None:
         shown = ", ".join(sorted(tree)[:8])
         raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {allowed_kinds()}")
-    _refuse_placeholders(tree, name)
+    refuse_placeholders(tree, name)
     return [*_by_chart(Source(kind, tree, document.prefix, "", name)), *_rest(headers, "a header of helm")]
 
 
@@ -372,27 +383,6 @@ def _rest(leaves: Sequence[Leaf], reason: str, *, lost: bool = False) -> list[So
         return []
     tree = {str(index): leaf for index, leaf in enumerate(leaves)}
     return [Source(SourceKind.OTHER_RESOURCE, tree, reason=reason, is_lost=lost)]
-
-
-def _refuse_placeholders(tree: Tree | None, name: str) -> None:
-    found = [(leaf, shown) for leaf in leaves_of(tree) if (shown := _placeholder_in(leaf))]
-    if found:
-        leaf, shown = found[0]
-        raise ConversionError(
-            f"{name}, line {leaf.line}: {leaf.path.removeprefix(f'{name}: ')} is a placeholder, {shown} ({len(found)} "
-            f"in all). Give the values that replace them: {_HELM_GET}."
-        )
-
-
-def _placeholder_in(leaf: Leaf) -> str:
-    """Return the key or value that another tool replaces, wholly or in part; an empty text if there is none."""
-    for key in leaf.keys:
-        if isinstance(key, str) and (_PART.search(key) or _PLACEHOLDER.fullmatch(key)):
-            return key
-    if not isinstance(leaf.value, str):
-        return ""
-    is_word = not (re.search(r"\s", leaf.value) or _OF_SHELLS & {*leaf.keys})
-    return leaf.value if _PLACEHOLDER.fullmatch(leaf.value) or (is_word and _PART.search(leaf.value)) else ""
 
 
 def _resource_kind(root: Section, name: str) -> SourceKind:

@@ -21,6 +21,9 @@ _TEMPLATES = ("valuesTemplate", "setTemplate")
 _LAID_OVER = "HelmChartConfig"
 """Kind of the object whose values k3s lays over those of the HelmChart of its name and namespace."""
 
+PATCHES = "patches of the chart's objects are not read: write what they change into the values"
+"""Reason for changes that a tool makes to what the chart renders."""
+
 _WRITE = "write its values into the file that you convert"
 _IN_SECRET = f"a Secret holds these values, and Secrets are not read: {_WRITE}"
 
@@ -198,6 +201,7 @@ def _of_flux(root: Section, path: str, inputs: Inputs) -> WrappedValues:
             layers.lay_config_map(source, reference.at("valuesKey").text(), namespace_of(root), reference)
     here = f"{path}, spec.values: "
     layers.lay_mapping(spec.at("values"), here)
+    layers.lack(spec.at("postRenderers"), PATCHES)
     repository = spec.at("chartRef", "name").text()
     there = spec.at("chartRef", "namespace").text() or namespace_of(root)
     tag = inputs.object("OCIRepository", repository, there).at("spec", "ref", "tag").text()
@@ -326,6 +330,8 @@ def _of_list(entry: Section, name: str, inputs: Inputs) -> WrappedValues:
     for place in entry.at("additionalValuesFiles").items():
         layers.lay_file(place)
     layers.lack(entry.at("secrets"), f"the file is encrypted: {_WRITE}")
+    for key in ("strategicMergePatches", "jsonPatches", "transformers"):
+        layers.lack(entry.at(key), PATCHES)
     for key in _TEMPLATES:
         layers.lack(entry.at(key), f"a template of helmfile: {_WRITE}")
     _lay_sets(layers, entry)

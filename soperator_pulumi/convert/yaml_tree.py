@@ -223,7 +223,7 @@ def read(text: str, name: str, prefix: str = "", first_line: int = 0) -> list[Tr
         mark = error.problem_mark or error.context_mark
         place = name if mark is None else f"{name}, line {first_line + mark.line + 1}"
         raise ConversionError(f"{place}: {error.problem or error.context}. {_NEEDED}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else "nested too deep"
         raise ConversionError(f"{name}: not valid YAML: {reason}. {_NEEDED}") from None
     return [document for document in documents if not (isinstance(document, Leaf) and document.value is None)]
