@@ -159,8 +159,9 @@ def _described(sources: Sequence[Source]) -> set[SourceKind]:
             objects = ", ".join(f"{root.at('kind').text()}/{root.at('metadata', 'name').text()}" for root in named)
             paths = [leaf for root in named for way in _OF_REPOSITORIES.values() for leaf in root.at(*way).leaves()]
             folders = f": {', '.join(str(leaf.value) for leaf in paths)}" if paths else ""
+            verb = "names" if len(named) == 1 else "name"
             raise ConversionError(
-                f"{objects} names files of a repository, which are not in the input. Instead, convert the files there"
+                f"{objects} {verb} files of a repository, which are not in the input. Instead, convert the files there"
                 f"{folders}."
             )
         kinds = ", ".join(sorted({source.resource or "an object without a kind" for source in sources}))

@@ -1,7 +1,7 @@
 """Kinds of files that can be converted, and detection of a file's kind."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -206,7 +206,12 @@ _Releases = Sequence[tuple[Section, WrappedValues]]
 
 
 def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: bool = False) -> list[Source]:
-    releases = [_releases(document, inputs, with_maps=with_maps) for document in documents]
+    releases = [_releases(document, inputs) for document in documents]
+    if with_maps:
+        named = {leaf for found in releases for _, values in found for leaf in values.texts}
+        releases = [
+            found or _in_config_map(document, named) for document, found in zip(documents, releases, strict=True)
+        ]
     whole = [(_wrapped_kind(values), values) for found in releases for entry, values in found if _is_installed(entry)]
     of_clusters = {file for kind, values in whole if kind for file in values.files}
     of_others = {file for found in releases for _, values in found for file in values.files} - of_clusters
@@ -237,7 +242,7 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
     return found
 
 
-def _releases(document: _Document, inputs: Inputs, *, with_maps: bool) -> _Releases:
+def _releases(document: _Document, inputs: Inputs) -> _Releases:
     root = document.root
     listed = listed_releases(root, document.name, inputs)
     if any(_wrapped_kind(values) for _, values in listed):
@@ -245,10 +250,16 @@ def _releases(document: _Document, inputs: Inputs, *, with_maps: bool) -> _Relea
     path = document.prefix.removesuffix(": ")
     if document.is_object and is_wrapper(root):
         return [(root, values) for values in unwrapped(root, path, document.name, inputs)]
-    if document.is_object and with_maps and root.at("kind").text() == "ConfigMap":
-        values = config_map_values(root, path, document.name)
-        return [] if values is None else [(root, values)]
     return []
+
+
+def _in_config_map(document: _Document, named: Collection[Leaf]) -> _Releases:
+    """Return the values in a ConfigMap whose text no release names."""
+    root = document.root
+    if not document.is_object or root.at("kind").text() != "ConfigMap":
+        return []
+    values = config_map_values(root, document.prefix.removesuffix(": "), document.name)
+    return [] if values is None or {*values.texts} & {*named} else [(root, values)]
 
 
 def _sources(document: _Document, releases: _Releases, of_others: SourceKind | None) -> list[Source]:

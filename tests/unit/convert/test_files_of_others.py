@@ -88,6 +88,23 @@ def test_values_in_config_maps_of_a_chart_of_any_objects_are_one_cluster_with_th
     assert Fate.UNKNOWN not in fates(found).values()
 
 
+def test_a_config_map_that_a_release_names_is_read_once(tmp_path: Path) -> None:
+    release = """
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: soperator-fluxcd}
+spec:
+  chart: {spec: {chart: helm-soperator-fluxcd}}
+  valuesFrom: [{kind: ConfigMap, name: terraform-fluxcd-values}]
+"""
+    names = {"values.yaml": TERRAFORM, "release.yaml": release, "node-sets.yaml": NODE_SETS}
+    found = convert([written(tmp_path, text, name) for name, text in names.items()])
+
+    assert (found.cluster["name"], nodes(found)) == ("soperator", [("worker", 16, 126)])
+    (entry,) = [entry for entry in found.entries if entry.leaf.path.endswith("overrideValues.clusterName")]
+    assert entry.fate is Fate.TAKEN
+
+
 def test_the_claim_of_the_database_keeps_its_size_and_class(tmp_path: Path) -> None:
     database = converted(tmp_path, TERRAFORM).cluster["accounting"]["database"]["mariadb_operator"]
 

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 
 from soperator_pulumi.convert import Converted, Fate, convert
 from soperator_pulumi.errors import ConversionError
-from tests.unit.convert.conversions import written
+from tests.unit.convert.conversions import DATA, written
 
 LIMITS = {"slurmd": {"resources": {"limits": {"cpu": 4, "memory": "8Gi"}}}}
 LOW, MIDDLE, HIGH = "low.yaml", "middle.yaml", "high.yaml"
@@ -273,3 +274,38 @@ def test_values_of_an_umbrella_chart_in_a_release_are_found(tmp_path: Path) -> N
     own = "Application/slurm, spec.sources[1].helm.valuesObject"
     assert accounts[f"{own}: slurm: clusterName"][0] is Fate.TAKEN
     assert accounts[f"{own}: mariadb.storage"] == (Fate.NOT_NEEDED, "values of another chart than that below slurm")
+
+
+REAL = ("slinky/a3mega-values.yaml", "slinky/dcgm-values.yaml", "slinky/tpu-values.yaml", "soperator/flux-values.yaml")
+WRAPPED: dict[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {
+    "Argo CD's file": lambda chart, _: with_chart(argo(valueFiles=["values.yaml"]), chart),
+    "Argo CD's object": lambda chart, values: with_chart(argo(valuesObject=values), chart),
+    "Argo CD's text": lambda chart, values: with_chart(argo(values=yaml.safe_dump(values)), chart),
+    "k3s": lambda chart, values: {**k3s(), "spec": {"chart": chart, "valuesContent": yaml.safe_dump(values)}},
+    "helmfile": lambda chart, _: {"releases": [{"name": "slurm", "chart": f"x/{chart}", "values": ["values.yaml"]}]},
+    "Fleet": lambda chart, _: {"helm": {"chart": chart, "valuesFiles": ["values.yaml"]}},
+    "Bundle": lambda chart, values: bundle(
+        {"chart": chart, "valuesFiles": ["a/values.yaml"]}, **{"a/values.yaml": yaml.safe_dump(values)}
+    ),
+}
+
+
+def with_chart(application: dict[str, Any], chart: str) -> dict[str, Any]:
+    application["spec"]["sources"] = [{"chart": chart, "helm": application["spec"]["sources"][1]["helm"]}]
+    return application
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+@pytest.mark.parametrize("name", REAL)
+def test_real_values_are_the_same_cluster_in_whatever_installs_them(tmp_path: Path, name: str, form: str) -> None:
+    alone = convert([DATA / name])
+    values = yaml.safe_load((DATA / name).read_text())
+    chart = "slurm" if name.startswith("slinky") else "soperator-fluxcd"
+    tree = WRAPPED[form](chart, values)
+    inside = [] if "values.yaml" not in yaml.safe_dump(tree) or form == "Bundle" else ["values.yaml"]
+    files = [written(tmp_path, (DATA / name).read_text(), file) for file in inside]
+    found = convert([written(tmp_path, yaml.safe_dump(tree), "release.yaml"), *files])
+
+    assert found.cluster == alone.cluster
+    lost = {fate: sum(entry.fate is fate for entry in found.entries) for fate in (Fate.NOT_POSSIBLE, Fate.UNKNOWN)}
+    assert lost == {fate: sum(entry.fate is fate for entry in alone.entries) for fate in lost}
