@@ -10,6 +10,7 @@ import pulumi
 
 from soperator_pulumi.cli.render import write
 from soperator_pulumi.errors import SoperatorError
+from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.testing import Deployment, Manifests, deploy, manifests_of
 from tools import console, paths
 from tools.console import UserError, say, step
@@ -29,7 +30,8 @@ def main() -> None:
     with step(f"Rendering stack {given.stack} into {folder}"):
         rendered = render(paths.ROOT, given.stack)
         write(rendered.files(given.stack), folder)
-    say(f"{len(rendered.objects)} objects; {len(rendered.secrets)} Secrets are left out: {folder / 'secrets.md'}")
+    secrets = f"{counted(len(rendered.secrets), 'Secret')} left out: {folder / 'secrets.md'}"
+    say(f"{counted(len(rendered.objects), 'object')}; {secrets}")
 
 
 def render(root: Path, stack: str) -> Manifests:

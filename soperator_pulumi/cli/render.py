@@ -10,6 +10,7 @@ from soperator_pulumi.cli.any_command import Command, add_stack_outputs, stack_o
 from soperator_pulumi.errors import Problem, SoperatorError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.simulation.manifests import manifests_of
+from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_file import read_stack_file
 
@@ -34,8 +35,8 @@ def run(given: argparse.Namespace) -> int:
     rendered = manifests_of(dry_run(stack))
     folder: Path = given.output or Path("manifests") / stack.stack
     write(rendered.files(stack.stack), folder)
-    secrets = f"{len(rendered.secrets)} Secrets are left out: {folder / 'secrets.md'}"
-    say(f"{len(rendered.objects)} objects in {folder}; {secrets}")
+    secrets = f"{counted(len(rendered.secrets), 'Secret')} left out: {folder / 'secrets.md'}"
+    say(f"{counted(len(rendered.objects), 'object')} in {folder}; {secrets}")
     return 0
 
 

@@ -159,7 +159,7 @@ def _socket_problems(gpus: GpusSpec, sockets: tuple[int, ...], path: str) -> Ite
     elif len(sockets) != gpus.count:
         yield Problem(
             path,
-            f"got {len(sockets)} sockets for {gpus.count} GPUs (gpus.count). Give one for every GPU, such as [0, 1].",
+            f"got {len(sockets)}, but gpus.count is {gpus.count}. Give one socket for every GPU, such as [0, 1].",
         )
 
 

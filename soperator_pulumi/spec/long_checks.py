@@ -221,7 +221,9 @@ def long_problems(checks: Mapping[LongCheck, LongCheckSpec], *, has_accounting: 
                 f"{path}.undrain", 'got "verify", but only "auto" and "never" are allowed: a run is itself the test.'
             )
         if known(check.group) and check.group is not None and defaults.size <= 2:
-            yield Problem(f"{path}.group", f"has no effect: a job has {defaults.size} nodes. Remove it.")
+            yield Problem(
+                f"{path}.group", f"has no effect: every job of the check takes {defaults.size} of the nodes. Remove it."
+            )
         if known(check.limit) and check.limit is not None and not defaults.unit:
             yield Problem(f"{path}.limit", "has no effect: the check compares no number. Remove it.")
         if known(check.qos) and check.qos is not None and not has_accounting:

@@ -15,6 +15,7 @@ from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
+from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_WANTED, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -79,7 +80,7 @@ class ScaleDown:
             if leaving.names:
                 if self._recorded and self._recorded.replicas == self._wanted.replicas < live.replicas:
                     self._report(
-                        f"it was scaled to {live.replicas} nodes outside Pulumi. A plain `pulumi up` drains "
+                        f"it was scaled to {counted(live.replicas, 'node')} outside Pulumi. A plain `pulumi up` drains "
                         "the surplus, but removes no pod: use `pulumi up --refresh`."
                     )
                 for line in self._draining.preview([leaving], operation):
@@ -91,7 +92,7 @@ class ScaleDown:
         except (SlurmError, TransportError) as error:
             if leaving.names:
                 self._report(
-                    f"{leaving.before} -> {leaving.after} nodes. Leaving: {compress(leaving.names)}. "
+                    f"{leaving.before} -> {counted(leaving.after, 'node')}. Leaving: {compress(leaving.names)}. "
                     f"Their jobs are unknown, as slurmctld does not answer: {error}"
                 )
             return bool(leaving.names)
@@ -202,7 +203,7 @@ class ScaleDown:
         ordinals = [LiveNodeSet(self._wanted.node_set).ordinal(name) for name in freed.busy]
         size = 1 + max(ordinal for ordinal in ordinals if ordinal is not None)
         self._report(
-            f"{size} nodes for now, as drain.wait is false. Not free yet: {freed.busy_words()}. "
+            f"{counted(size, 'node')} for now, as drain.wait is false. Not free yet: {freed.busy_words()}. "
             "Run again when their jobs have ended."
         )
         return size

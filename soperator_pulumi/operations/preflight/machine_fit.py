@@ -15,6 +15,7 @@ from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Json, Kube
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
+from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.spec.node_set import FEWEST_PROCESSES, CpuLayout
 from soperator_pulumi.spec.types.quantity import GIB, amount
 
@@ -139,7 +140,8 @@ def _fit(
     taints = {_taint(entry) for machine in up for entry in repelling(pods.spec, machine)}
     admitted = [entry for entry in up if not repelling(pods.spec, entry)]
     if not admitted:
-        text = f"all {len(up)} machines of its labels have taints that its pods do not tolerate: {_list(taints)}"
+        found = counted(len(up), "machine")
+        text = f"{found} of its labels, all with taints that its pods do not tolerate: {_list(taints)}"
         cure = f"Add them to {pods.place}.tolerations, or remove them: kubectl taint node NAME KEY-"
         return refused(CHECK, pods.place, text, "a machine without such a taint", cure)
     there = {name: left[name] for name in (machine["metadata"]["name"] for machine in admitted)}
@@ -147,7 +149,7 @@ def _fit(
     if not any(room.values()):
         return _too_large(pods, there, to_come)
     if sum(room.values()) < pods.replicas:
-        text = f"{len(admitted)} machines hold {sum(room.values())} of its {pods.replicas} pods"
+        text = f"{counted(len(admitted), 'machine')} with room for {sum(room.values())} of its {pods.replicas} pods"
         cure = "Add machines, unless an autoscaler adds them, or lower replicas."
         return warned(CHECK, pods.place, text, f"room for {pods.replicas}", cure)
     fitting = [there[name] for name, number in room.items() if number]
@@ -155,7 +157,7 @@ def _fit(
     if pods.component == WORKER:
         sizes = [_largest(pods, resources) for resources in fitting]
         cpus, gib = min(size[0] for size in sizes), math.floor(min(size[1] for size in sizes))
-        text += f", with room for {cpus} CPUs and {gib} GiB" if cpus and gib else ""
+        text += f", with room for {counted(cpus, 'CPU')} and {gib} GiB" if cpus and gib else ""
     return passed(CHECK, pods.place, text)
 
 
@@ -272,7 +274,7 @@ def _smaller(pods: PlannedPods, there: Mapping[str, _Resources]) -> str:
     cpus, gib = _largest(pods, left)
     if cpus < 1 or gib <= 0:
         return "Choose larger machines."
-    size = f"at most {cpus} CPUs and {gib:g} GiB, which fit machine {name}"
+    size = f"at most {counted(cpus, 'CPU')} and {gib:g} GiB, which fit machine {name}"
     how = f"set {pods.place}.pod_resources"
     if pods.component == WORKER:
         how = f"in {pods.place}, lower cpus and memory_gib, or keep them and set pod_resources"
@@ -329,11 +331,12 @@ def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> I
         others = {name: number for name, number in sorted(cpus.items()) if number and not _can_have(layout, number)}
         if others:
             (name, number), (sockets, cores, threads) = next(iter(others.items())), layout
+            declared = f"{counted(sockets, 'socket')} of {counted(cores, 'core')} of {counted(threads, 'thread')}"
             yield warned(
                 CHECK,
                 f"{pods.place}.sockets",
-                f"{len(others)} of {len(cpus)} machines cannot have {sockets} sockets of {cores} cores of {threads} "
-                f"threads: {name} has {number} CPUs, and Slurm would bind tasks to the wrong ones",
+                f"{len(others)} of {len(cpus)} machines cannot have {declared}: {name} has {counted(number, 'CPU')}, "
+                "and Slurm would bind tasks to the wrong ones",
                 "sockets, cores_per_socket, and threads_per_core as `lscpu` prints them on the machines",
                 f"Correct them in {pods.place}, or choose other machines by its node_selector.",
             )

@@ -57,7 +57,7 @@ def test_munged_stays_everywhere_while_one_pod_has_not_got_the_key() -> None:
     world.set_key(MOUNTED_KEY, "new")
     world.cut_off = {"cpu-1"}
 
-    with pytest.raises(NotReadyError, match=r"is not in 1 pods \(cpu-1\) of namespace hpc after 180 s"):
+    with pytest.raises(NotReadyError, match=r"is not in 1 pod \(cpu-1\) of namespace hpc after 180 s"):
         rotate(world)
 
     assert not world.without_munged
@@ -91,7 +91,7 @@ def test_munged_changes_nowhere_while_a_clock_differs() -> None:
     world.set_key(MOUNTED_KEY, "new")
     world.late_clocks = {"cpu-0": 0.8}
 
-    with pytest.raises(NotReadyError, match=r"The clocks of the machines of 1 pods \(cpu-0\)"):
+    with pytest.raises(NotReadyError, match=r"The clocks of the machines of 1 pod \(cpu-0\)"):
         rotate(world)
 
     assert world.in_use() == dict.fromkeys(ALL, "old")

@@ -60,8 +60,8 @@ def test_problems_of_a_layout_and_of_its_gpus_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("gpus", "words"),
     [
-        ({"count": 2, "sockets": [0]}, "got 1 sockets for 2 GPUs (gpus.count)"),
-        ({"count": 1, "sockets": []}, "got 0 sockets for 1 GPUs (gpus.count)"),
+        ({"count": 2, "sockets": [0]}, "got 1, but gpus.count is 2. Give one socket for every GPU"),
+        ({"count": 1, "sockets": []}, "got 0, but gpus.count is 1. Give one socket for every GPU"),
         ({"mig": {"1g.10gb": 1}, "sockets": [0]}, "needs nodes with only whole GPUs"),
     ],
 )

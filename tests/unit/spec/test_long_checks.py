@@ -134,7 +134,7 @@ def test_checks_of_gpus_are_for_nodes_with_gpus() -> None:
 @pytest.mark.parametrize(
     ("check", "path", "words"),
     [
-        ({"memory_bandwidth": {"group": 4}}, "memory_bandwidth.group", "a job has 1 nodes"),
+        ({"memory_bandwidth": {"group": 4}}, "memory_bandwidth.group", "every job of the check takes 1 of the nodes"),
         ({"gpu_diagnostics": {"limit": 4}}, "gpu_diagnostics.limit", "compares no number"),
         ({"ring_bandwidth": {"action": "drain_and_replace"}}, "ring_bandwidth.action", '"log" and "drain"'),
         ({"ring_bandwidth": {"undrain": "verify"}}, "ring_bandwidth.undrain", '"auto" and "never"'),

@@ -40,7 +40,7 @@ def test_a_stack_is_written_to_its_folder_and_written_again(
     assert rendered(monkeypatch, root) == 0
     first = {file.name: file.read_bytes() for file in folder.iterdir()}
     objects = [name for name in first if name.endswith(".yaml")]
-    assert f"{len(objects)} objects; 4 Secrets are left out" in capsys.readouterr().err
+    assert f"{len(objects)} objects; 4 Secrets left out" in capsys.readouterr().err
     (folder / "999-hpc-configmap-of-before.yaml").write_text("{}")
     assert rendered(monkeypatch, root) == 0
 

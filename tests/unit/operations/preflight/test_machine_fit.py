@@ -85,7 +85,7 @@ def test_no_size_is_reported_for_a_machine_without_a_whole_cpu() -> None:
 
 def test_machines_without_room_for_all_are_a_warning_as_an_autoscaler_may_add_some() -> None:
     found = judged(pods(replicas=20), a_machine(), a_machine("n2"))
-    assert (found.severity, found.found) == (Severity.WARNED, "2 machines hold 14 of its 20 pods")
+    assert (found.severity, found.found) == (Severity.WARNED, "2 machines with room for 14 of its 20 pods")
 
 
 def test_a_pod_larger_than_each_machine_is_refused_with_the_amounts() -> None:
