@@ -131,10 +131,13 @@ class ManifestsPage:
     def _references(self) -> list[str]:
         """Return the objects that the stack refers to, which must exist before."""
         found = [
-            f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
+            line
             for inputs in self._prerequisites()
-            for reference in inputs.get("references", [])
-            if reference.get("name")
+            for line in dict.fromkeys(
+                f"- {reference['kind']} `{reference['name']}` ({reference['path']})"
+                for reference in inputs.get("references", [])  # one for every key of a Secret
+                if reference.get("name")
+            )
         ]
         return ["These must exist:\n", *found, ""] if found else []
 

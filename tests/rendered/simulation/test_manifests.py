@@ -232,6 +232,15 @@ def test_a_secret_of_the_program_that_has_files_of_slurmdbd_is_not_shown() -> No
     assert "hidden-value" not in rendered_program(program)["secrets.md"]
 
 
+def test_a_secret_with_several_keys_is_one_that_must_exist() -> None:
+    images = {**CLUSTER["images"], "rest": "registry.example/rest:1"}
+    made = deployed(rest={"tls": {"secret": "rest-certificate"}}, images=images)
+
+    page = manifests_of(made).files("prod")["README.md"]
+
+    assert page.splitlines().count("- Secret `rest-certificate` (rest.tls)") == 1
+
+
 def test_the_same_stack_renders_the_same_bytes(deployment: Deployment, files: dict[str, str]) -> None:
     """Registrations arrive in another order each time, and so do the keys of their inputs."""
 
