@@ -82,9 +82,8 @@ class LoginPods(UserPods):
     one address; `0.0.0.0/0` admits all."""
     max_processes: Annotated[int, whole(FEWEST_PROCESSES, 4_194_304)] = 2048
     """Processes and threads of a user in sessions on a login node (RLIMIT_NPROC). The kernel counts all pods of a
-    machine
-    together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users with
-    large jobs there cannot log in."""
+    machine together: if login nodes and workers share machines, set more than the node sets' `max_processes`, or users
+    with large jobs there cannot log in."""
     termination_grace: Annotated[
         Duration, lasting(timedelta(seconds=SHORTEST_STOP_SECONDS), timedelta(days=7), why="sshd needs time to end.")
     ] = timedelta(seconds=SHORTEST_STOP_SECONDS)
