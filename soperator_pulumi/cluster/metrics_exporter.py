@@ -1,6 +1,7 @@
 """The exporter of Slurm's metrics, and the PodMonitor through which Prometheus finds it."""
 
 import hashlib
+from collections.abc import Sequence
 
 import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
@@ -25,12 +26,14 @@ from soperator_pulumi.cluster.exporter_rights import (
     create_exporter_rights,
 )
 from soperator_pulumi.cluster.long_checks import long_check_reports
+from soperator_pulumi.cluster.mounts import Mount
 from soperator_pulumi.cluster.pod_template import Parts, Role, pod_template
 from soperator_pulumi.cluster.rest_api import REST, serves_certificate
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.lifecycle import PodsReady
 from soperator_pulumi.render import layout
 from soperator_pulumi.render.communication import client_slurm_conf
+from soperator_pulumi.spec.cluster import ClusterSpec
 from soperator_pulumi.spec.metrics import MetricsSpec, calls_kubernetes
 
 METRICS = "metrics"
@@ -106,32 +109,10 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
         *images,
     ]
     users, users_mounts = users_sidecar(spec, parts.jail.name)
-    answers = HTTPGetActionArgs(path="/healthz", port=layout.METRICS_PORT)
-    exporter = ContainerArgs(
-        name="exporter",
-        image=spec.images.exporter or "",
-        image_pull_policy=spec.images.pull_policy,
-        command=[
-            *(*INIT, "/usr/lib/soperator/slurm-exporter", "--port", str(layout.METRICS_PORT)),
-            *("--interval", f"{metrics.interval.total_seconds():.0f}"),
-            *(["--events", layout.ACCOUNT_DIR] if metrics.events else []),
-            *(["--node-conditions", layout.ACCOUNT_DIR] if metrics.node_conditions else []),
-            *(["--long-checks", layout.LONG_CHECK_REPORTS] if reports else []),
-            *(["--images", layout.PUBLISHED_IMAGES] if images else []),
-            *(["--rest-certificate", f"{REST}:{layout.REST_PORT}"] if serves_certificate(spec) else []),
-        ],
-        ports=[ContainerPortArgs(name="metrics", container_port=layout.METRICS_PORT)],
-        security_context=hardened(uid=layout.EXPORTER_UID),
-        resources=requirements(metrics.pod_resources),
-        startup_probe=ProbeArgs(http_get=answers, period_seconds=1, timeout_seconds=5, failure_threshold=300),
-        readiness_probe=ProbeArgs(http_get=answers, period_seconds=10, timeout_seconds=5, failure_threshold=3),
-        liveness_probe=ProbeArgs(http_get=answers, period_seconds=30, timeout_seconds=10, failure_threshold=4),
-        volume_mounts=[place.in_container() for place in own],
-    )
     digest = hashlib.sha256(conf.encode()).hexdigest()
     role = Role(
         component=METRICS,
-        daemon=exporter,
+        daemon=_exporter(spec, metrics, own, has_reports=bool(reports), has_images=bool(images)),
         mounts=[*own, *users_mounts],
         scheduling=metrics,
         sidecars=[users],
@@ -145,6 +126,33 @@ def _template(scope: Scope, parts: Parts, metrics: MetricsSpec, conf: str) -> Po
         },
     )
     return pod_template(scope, parts, role)
+
+
+def _exporter(
+    spec: ClusterSpec, metrics: MetricsSpec, places: Sequence[Mount], *, has_reports: bool, has_images: bool
+) -> ContainerArgs:
+    answers = HTTPGetActionArgs(path="/healthz", port=layout.METRICS_PORT)
+    return ContainerArgs(
+        name="exporter",
+        image=spec.images.exporter or "",
+        image_pull_policy=spec.images.pull_policy,
+        command=[
+            *(*INIT, "/usr/lib/soperator/slurm-exporter", "--port", str(layout.METRICS_PORT)),
+            *("--interval", f"{metrics.interval.total_seconds():.0f}"),
+            *(["--events", layout.ACCOUNT_DIR] if metrics.events else []),
+            *(["--node-conditions", layout.ACCOUNT_DIR] if metrics.node_conditions else []),
+            *(["--long-checks", layout.LONG_CHECK_REPORTS] if has_reports else []),
+            *(["--images", layout.PUBLISHED_IMAGES] if has_images else []),
+            *(["--rest-certificate", f"{REST}:{layout.REST_PORT}"] if serves_certificate(spec) else []),
+        ],
+        ports=[ContainerPortArgs(name="metrics", container_port=layout.METRICS_PORT)],
+        security_context=hardened(uid=layout.EXPORTER_UID),
+        resources=requirements(metrics.pod_resources),
+        startup_probe=ProbeArgs(http_get=answers, period_seconds=1, timeout_seconds=5, failure_threshold=300),
+        readiness_probe=ProbeArgs(http_get=answers, period_seconds=10, timeout_seconds=5, failure_threshold=3),
+        liveness_probe=ProbeArgs(http_get=answers, period_seconds=30, timeout_seconds=10, failure_threshold=4),
+        volume_mounts=[place.in_container() for place in places],
+    )
 
 
 def _pod_monitor(name: str, scope: Scope, metrics: MetricsSpec) -> CustomResource:
