@@ -12,9 +12,8 @@
 | values of the operator's forks | togethercomputer, giuliocalzo, pichiu: slurm-operator |
 | two lines of values | Zhanyl-tech/slinky-gitops |
 
-Those of MartinVogtFHNW/argo_test and of GoogleCloudPlatform/cluster-toolkit are of Slinky 0.x, that of
-myelintek/soperator is of soperator 1.x, and that of Zillaforge/mini-zillaforge-setup of another project: they are
-refused in words.
+Left out, as the package converts no such versions: MartinVogtFHNW/argo_test (Slinky 0.3) and myelintek/soperator
+(soperator 1.x), which are refused in words.
 """
 
 from pathlib import Path
