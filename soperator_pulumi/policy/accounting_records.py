@@ -1,5 +1,7 @@
 """Policies on accounting: every cluster records its jobs, and the cluster's own database is dumped."""
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import Annotated
@@ -94,6 +96,10 @@ _WORDS = {
 }
 """Days of the month, months and weekdays that these words mean: https://pkg.go.dev/github.com/robfig/cron/v3."""
 
+_EVERY = re.compile(r"@every\s+((?:\d{1,9}(?:\.\d{1,9})?(?:h|m|s|ms|us|µs|ns))+)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+"""Units of the time after `@every`: https://pkg.go.dev/time#ParseDuration."""
+
 _MONTHS = ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
@@ -106,6 +112,8 @@ def longest_gap(schedule: str) -> int | None:
 
     None for a text that is not a schedule, or that never starts.
     """
+    if every := _EVERY.fullmatch(schedule.strip()):
+        return _days_of(every[1])
     last: date | None = None
     longest = None
     try:
@@ -115,6 +123,12 @@ def longest_gap(schedule: str) -> int | None:
     except ValueError:
         return None
     return longest
+
+
+def _days_of(duration: str) -> int:
+    """Return the days of a time such as `36h`, rounded up, and at least 1."""
+    parts = re.findall(r"([\d.]+)([^\d.]+)", duration)
+    return max(1, math.ceil(sum(float(number) * _SECONDS[unit] for number, unit in parts) / 86_400))
 
 
 def _days(schedule: str) -> Iterator[date]:

@@ -73,6 +73,12 @@ def reaches(networks: Sequence[Network], ranges: Sequence[str]) -> bool:
     return any(part.overlaps(block) for block in map(ip_network, ranges) for part in networks)
 
 
+def lies_in(networks: Sequence[Network], ranges: Sequence[str]) -> bool:
+    """Return True if a network is one of the ranges, or a part of one: whoever writes it means what is there."""
+    blocks: list[Any] = [*map(ip_network, ranges)]
+    return any(part.version == block.version and part.subnet_of(block) for block in blocks for part in networks)
+
+
 def _has_half(networks: Sequence[Network], whole: Network) -> bool:
     parts = _united([network for network in networks if network.overlaps(whole)])
     return 2 * sum(min(part.num_addresses, whole.num_addresses) for part in parts) >= whole.num_addresses

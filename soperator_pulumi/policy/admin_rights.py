@@ -10,6 +10,7 @@ from soperator_pulumi.policy.value_tree import UNKNOWN, listed, look, mapped
 from soperator_pulumi.policy.view import ResourceView
 
 _API = "rbac.authorization.k8s.io"
+_WEBHOOKS, _CERTIFICATES = "admissionregistration.k8s.io", "certificates.k8s.io"
 _ANY = "*"
 _UNHEARD_OF = "a group or a kind that only a wildcard covers"
 """Group and kind that only a wildcard covers."""
@@ -40,6 +41,20 @@ _STRONG = (
     *(
         _Right(verb, "", "secrets", "read the Secrets of all namespaces", in_namespace=False)
         for verb in ("get", "list", "watch")
+    ),
+    *(_Right(verb, "", "pods/exec", "run commands in any pod", in_namespace=False) for verb in ("create", "get")),
+    _Right("create", "", "serviceaccounts/token", "make a token of any ServiceAccount", in_namespace=False),
+    *(
+        _Right(verb, "", "nodes/proxy", "run commands in any pod by its kubelet", in_namespace=False)
+        for verb in ("create", "get")
+    ),
+    *(
+        _Right(verb, _WEBHOOKS, "mutatingwebhookconfigurations", "change any object by a webhook", in_namespace=False)
+        for verb in ("create", "update", "patch")
+    ),
+    *(
+        _Right(verb, _CERTIFICATES, "certificatesigningrequests/approval", "approve any certificate", False)
+        for verb in ("update", "patch")
     ),
 )
 """Rights of which any one suffices, so it doesn't matter over which rules, roles and bindings others are spread:
@@ -138,9 +153,12 @@ def _rules(
 
 
 def _gives(rules: Sequence[object], right: _Right) -> bool:
-    wanted = (("verbs", right.verb), ("apiGroups", right.group), ("resources", right.kind))
+    kinds = {_ANY, right.kind}
+    if "/" in right.kind:
+        kinds.add(f"{_ANY}/{right.kind.rpartition('/')[2]}")  # a subresource of every kind
+    wanted = (("verbs", {_ANY, right.verb}), ("apiGroups", {_ANY, right.group}), ("resources", kinds))
     return any(
-        all({_ANY, value} & set(_words(look(rule, key))) for key, value in wanted) and _names_all(rule, right)
+        all(values & set(_words(look(rule, key))) for key, values in wanted) and _names_all(rule, right)
         for rule in rules
     )
 
@@ -165,7 +183,8 @@ ADMIN_RIGHTS = StackPolicy(
     description="No ServiceAccount of the program has rights that make an admin of the Kubernetes cluster.",
     violated_by="a ClusterRoleBinding or RoleBinding of a ServiceAccount, or of a group with all of them, to "
     "`cluster-admin` or a role that may create, update or patch `*`, `escalate` or `bind` roles; a ClusterRoleBinding "
-    "to a role that may `impersonate` or read Secrets, such as `edit`; in any number of rules, and by aggregation",
+    "to a role that may `impersonate` or read Secrets, such as `edit`, run commands in pods, make tokens, or change "
+    "webhooks; in any number of rules, and by aggregation",
     cure="Give the ServiceAccount a Role with the verbs and resources that its program needs, and bind it in the "
     "namespaces where it needs them. For Secrets, name them in resourceNames or bind in a namespace.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),

@@ -25,6 +25,20 @@ _CONTENTS = (
     ("credentials of a registry", r"""["']?auths["']?\s*:""", r"""["']?(auth|password)["']?\s*:\s*["']?[^\s"'{}]"""),
     ("a signed token", r"(?<![\w-])eyJ[\w-]{8,2000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     ("a token of a forge", r"\b(gh[pousr]_\w{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}|hf_\w{30,})"),
+    (
+        "a token of a service",
+        r"\b(xox[abeoprs]-[\w-]{20,}|sk-(ant|proj|svcacct)-[\w-]{20,}|npm_\w{36}|dckr_pat_[\w-]{20,}|hvs\.[\w-]{20,})",
+    ),
+    ("a token of a service", r"https://hooks\.slack\.com/(services|workflows)/\w+/\w+/\w{16,}"),
+    (
+        "a password in a command",
+        r"\bcurl\b[^\n;|&]{0,300}?\s(-u|--user)[\s=]{0,3}[\"']?[\w.@-]{1,64}:(?!\W|(?i:pass(word)?|secret|token)\b)[^\s\"']",
+    ),
+    (
+        "a password in a command",
+        r"\b(mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|mariadb-admin)\b[^\n;|&]{0,300}?\s-p(?![\"']?[$\s=<{\\`]|$)\S",
+    ),
+    ("a password in a command", r"\bsshpass\s+-p\s*[\"']?(?![\"'$\s])\S"),
     ("an access key of a cloud", r"\b((AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35})\b"),
     ("a hash of a password", r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
     ("a password of Slurm", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
@@ -34,6 +48,9 @@ _CONTENTS = (
 """Kinds of credentials, with patterns that must all match. Every pattern takes linear time."""
 
 _PATTERNS = [(kind, [*map(re.compile, patterns)]) for kind, *patterns in _CONTENTS]
+
+_LOCATION = re.compile(r"[\w.-]+(/[\w.-]+)+|see\s.*")
+"""Place of a credential in a store, such as `database/creds/app` after Vault's annotations, or a hint at one."""
 
 _SHORTEST_COPY = 8
 """Shortest marked value whose copies count: shorter texts are elsewhere by chance. In characters."""
@@ -100,11 +117,10 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
                     yield where, _MARKED
             for group in ("command", "args"):
                 yield from _in_words((*path, group), listed(look(container, group)))
+            yield from _in_command(path, container)
             for group in _CALLS:
                 yield from _in_tree(look(container, group), (*path, group))
-        for path, text in texts_in(mapped(pod.annotations), (*pod.path[:-1], "metadata", "annotations")):
-            if kind := kind_of(text):
-                yield path, kind
+        yield from _in_named(pod.annotations, (*pod.path[:-1], "metadata", "annotations"))
 
 
 def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
@@ -114,11 +130,26 @@ def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]
             yield (*path, index), kind
 
 
+def _in_command(path: Path, container: Mapping[str, object]) -> Iterator[tuple[Path, str]]:
+    """Yield the last list of a command's words if only all of them together hold a credential: `mysql`, `-pabc`."""
+    groups = {group: listed(look(container, group)) for group in ("command", "args")}
+    words = [word for group in groups.values() for word in group if isinstance(word, str)]
+    if not any(map(kind_of, words)) and (kind := kind_of(" ".join(words))):
+        yield (*path, "args" if groups["args"] else "command"), kind
+
+
+def _in_named(annotations: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the credentials in annotations, by content, by name, and in texts of settings or objects."""
+    for where, text in texts_in(mapped(annotations), path):
+        name = str(where[-1]).rpartition("/")[2]
+        named = None if _LOCATION.fullmatch(text) else kind_in_text(f'{name}: "{text}"')
+        if kind := kind_of(text) or named or kind_in_text(text):
+            yield where, kind
+
+
 def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     where = ("metadata", "annotations")
-    for path, text in texts_in(mapped(look(resource.props, *where)), where):
-        if kind := kind_of(text):
-            yield path, kind
+    yield from _in_named(look(resource.props, *where), where)
 
 
 def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:

@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from soperator_pulumi.policy.address_space import Network, is_everything, is_public, network, reaches, without
+from soperator_pulumi.policy.address_space import (
+    Network,
+    is_everything,
+    is_public,
+    lies_in,
+    network,
+    reaches,
+    without,
+)
 from soperator_pulumi.policy.definition import (
     Circumstances,
     Finding,
@@ -18,7 +26,7 @@ from soperator_pulumi.policy.object_relations import examples, is_unknown, patch
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
 from soperator_pulumi.policy.view import CLUSTER_PART, COMPONENT_LABEL, ResourceView
-from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL
+from soperator_pulumi.render.egress import DNS_PORTS, LINK_LOCAL, METADATA
 
 _PODS, _EGRESS, _INGRESS = ("spec", "podSelector"), ("spec", "egress"), ("spec", "ingress")
 
@@ -28,19 +36,37 @@ _TOGETHER = "together with the other NetworkPolicies of these pods"
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
 
+_ANY_VALUE = ""
+
 INTERNAL_BALANCER = {
     "cloud.google.com/load-balancer-type": "internal",
+    "load-balancer.hetzner.cloud/disable-public-network": "true",
     "networking.gke.io/load-balancer-type": "internal",
+    "oci-network-load-balancer.oraclecloud.com/internal": "true",
     "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type": "intranet",
     "service.beta.kubernetes.io/aws-load-balancer-internal": "true",
     "service.beta.kubernetes.io/aws-load-balancer-scheme": "internal",
     "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+    "service.beta.kubernetes.io/cce-load-balancer-internal-vpc": "true",
+    "service.beta.kubernetes.io/do-loadbalancer-network": "internal",
     "service.beta.kubernetes.io/oci-load-balancer-internal": "true",
     "service.beta.kubernetes.io/openstack-internal-load-balancer": "true",
+    "service.beta.kubernetes.io/scw-loadbalancer-private": "true",
     "service.kubernetes.io/ibm-load-balancer-cloud-provider-ip-type": "private",
+    "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid": _ANY_VALUE,
+    "yandex.cloud/load-balancer-type": "internal",
 }
-"""Annotations that keep a load balancer inside a cloud's network, with their values:
-https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer."""
+"""Annotations that keep a load balancer inside a cloud's network, with their values in lower case; `_ANY_VALUE` stands
+for every value that is not empty: https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer,
+and the pages of the clouds' controllers."""
+
+_AWS_INTERNAL = "service.beta.kubernetes.io/aws-load-balancer-internal"
+"""Annotation for which the older controller takes `0.0.0.0/0` as true as well."""
+
+_OF_KIND = {
+    "oci-network-load-balancer.oraclecloud.com/internal": ("oci.oraclecloud.com/load-balancer-type", "nlb"),
+}
+"""Annotations that only count for one kind of load balancer, with the annotation and the value that choose it."""
 
 _ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that only an empty selector covers"}
 """Labels of a namespace that only a selector of all namespaces selects."""
@@ -93,7 +119,19 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
 def is_internal(annotations: Mapping[str, object], internal: Mapping[str, str] = INTERNAL_BALANCER) -> bool:
     """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts them."""
     given = {key: str(annotations[key]).lower() for key in internal.keys() & annotations.keys()}
-    return bool(given) and all(internal[key] == value for key, value in given.items())
+    counted = {key: value for key, value in given.items() if _is_of_its_kind(key, annotations)}
+    return bool(counted) and all(_keeps_inside(key, value, internal[key]) for key, value in counted.items())
+
+
+def _is_of_its_kind(key: str, annotations: Mapping[str, object]) -> bool:
+    other, kind = _OF_KIND.get(key, (key, None))
+    return kind is None or str(annotations.get(other)).lower() == kind
+
+
+def _keeps_inside(key: str, value: str, wanted: str) -> bool:
+    if wanted == _ANY_VALUE:
+        return bool(value)
+    return value == wanted or (key == _AWS_INTERNAL and value == "0.0.0.0/0")
 
 
 def _open_ingress(resource: ResourceView) -> Iterator[Finding]:
@@ -308,14 +346,16 @@ def _open_block(resource: ResourceView, path: Path, block: object) -> Iterator[F
         yield Finding(resource, path, _EVERYTHING)
     elif reaches(opened, LINK_LOCAL):
         yield Finding(resource, path, "opens link-local addresses, where clouds have their metadata services")
+    elif lies_in(opened, METADATA):
+        yield Finding(resource, path, "opens the address of a cloud's metadata service")
 
 
 OPEN_EGRESS = StackPolicy(
     name="open-egress",
     description="Pods do not reach every address without a reason.",
     violated_by="`network.egress` with `internet` and `private` together (the default), `0.0.0.0/0` or parts of it, or "
-    "link-local addresses; half of the internet with half of a private range, in any CIDRs and NetworkPolicies; a "
-    "NetworkPolicy whose egress names no destinations",
+    "link-local addresses, or a metadata service alone; half of the internet with half of a private range, in any "
+    "CIDRs and NetworkPolicies; a NetworkPolicy whose egress names no destinations",
     cure="Name the destinations: in a cluster network.egress: [internet, cluster, 10.20.0.0/16], in another "
     "NetworkPolicy ranges or selectors under egress[].to.",
     levels=levels("disabled", "advisory", "mandatory", "mandatory"),

@@ -42,7 +42,7 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
     if not resource.is_kubernetes:
         return
     paths: list[Path] = []
-    if resource.kind == "StatefulSet" and (resource.is_ours or resource.is_patch):
+    if resource.kind == "StatefulSet" and (resource.is_ours or resource.is_patch or _makes_data(resource)):
         paths = [("spec", "persistentVolumeClaimRetentionPolicy", event) for event in ("whenDeleted", "whenScaled")]
     if resource.kind == "PersistentVolume" and _has_owner(resource):
         paths = [("spec", "persistentVolumeReclaimPolicy")]
@@ -52,6 +52,13 @@ def _deleted_with(resource: ResourceView) -> Iterator[Finding]:
             yield not_known(resource, path)
         elif given not in (None, "Retain"):
             yield Finding(resource, path, f'got "{given}", needs "Retain": the data goes with the object')
+
+
+def _makes_data(stateful_set: ResourceView) -> bool:
+    """Return True if a StatefulSet makes claims, some of them without a reason why their data may be lost."""
+    templates = listed(look(stateful_set.props, "spec", "volumeClaimTemplates"))
+    reasons = [look(template, "metadata", "annotations", DISPOSABLE_ANNOTATION) for template in templates]
+    return any(reason is not UNKNOWN and not str(reason or "").strip() for reason in reasons)
 
 
 def _has_owner(volume: ResourceView) -> bool:
@@ -94,7 +101,8 @@ KEPT_DATA = ResourcePolicy(
     name="kept-data",
     description="Claims of the jail and of Slurm's state, and their namespace, are protected and retained.",
     violated_by="`storage.keep: false`; `jail.storage.accept.emptied`; `storage.state.accept.emptied`; a "
-    "PersistentVolumeClaim without `protect` and `retain_on_delete`; a PersistentVolume with `claimRef` "
+    "PersistentVolumeClaim without `protect` and `retain_on_delete`; a StatefulSet with `volumeClaimTemplates` that "
+    "deletes its claims; a PersistentVolume with `claimRef` "
     "and `persistentVolumeReclaimPolicy: Delete`",
     cure="Set storage.keep to true, remove accept.emptied of jail.storage and of storage.state after the up that needs "
     "it; for your own claim, set both options in the program, or say in its annotation "

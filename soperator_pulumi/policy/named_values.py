@@ -5,12 +5,22 @@ from collections.abc import Sequence
 from itertools import chain
 
 _NAME = re.compile(
-    r"(?i)(password|passphrase)$"
-    r"|(^|(?<!initial.cluster)[._-])(pass|token|client[._-]?secret|secret[._-]?key|(account|api|access|private|munge|storage)[._-]?key)$"
-    r"|[._-]passwd$|\w[._-]pwd$"
+    r"(?i)((password|passphrase)s?"
+    r"|(^|(?<!initial.cluster)[._-])(pass|token|(api|access|auth|bearer|refresh)[._-]tokens"
+    r"|(client|cookie|consumer|hmac|session|shared|signing)[._-]?secret"
+    r"|secret[._-]?key|(account|api|access|private|munge|storage|encryption|hmac)[._-]?keys?|signing[._-]key)"
+    r"|[._-]passwd|\w[._-]pwd)$"
 )
 """Names of values that are credentials. A file `passwd` holds only names of users, a `secret` names a Secret,
 `--pwd` is a working directory, and etcd's `--initial-cluster-token` a name."""
+
+_ONE_OF_SEVERAL = re.compile(
+    r"(?i)(?<=[a-z])[._-]?(\d{1,2}|(?<=[._-])(old|new|next|prev|previous|primary|secondary|backup))$"
+)
+"""End of the name of one of several credentials: `DB_PASSWORD_2`, `token_old`."""
+
+_SWITCH = re.compile(r"(?i)true|false|yes|no|on|off|none|null|[01]")
+"""Values of switches about credentials: `ALLOW_EMPTY_PASSWORD=yes`."""
 
 _OF_TEXT = re.compile(
     r"(?i)(^|[._-])(bos|cls|end|eos|image|mask|max|min|n|num|pad|per|sep|special|start|stop|unk)[._-]token$"
@@ -20,8 +30,12 @@ _OF_TEXT = re.compile(
 _TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}(\.\d{1,3})?[kKMBT]?")
 """Text token of a language model, as tokenizers write it, `<s>` or `[PAD]`, or a number of tokens, `4096` or `300B`."""
 
-_REFERENCE = re.compile(r"\$\(\w+\)|\$\{\w+\}|@?(/[\w.-]+){2,}/?|@?/[a-z][a-z._-]*\d?/?")
-"""A variable, or the path of a file. A single `/` with capitals may be the start of a text in base64."""
+_REFERENCE = re.compile(
+    r"\$\(\w+\)|\$\{\w+\}|@?(/[\w.-]+){2,}/?|@?/[a-z][a-z._-]*\d?/?"
+    r"|arn:[\w-]+:[\w-]+:[\w:/.-]+|alias(/[\w.-]+)+|projects(/[\w.-]+){3,}"
+)
+"""A variable, the path of a file, or the name of a key that a cloud keeps. A single `/` with capitals may be the start
+of a text in base64."""
 
 _QUOTED_NAME = r"""(?:\\{0,3}["'])?(?P<name>[A-Za-z_][\w.-]{0,60})(?:\\{0,3}["'])?"""
 _QUOTED_VALUE = r"""(?P<quote>(?:\\{0,3}["'])?)(?P<value>[^\s"',;{}][^\s"',;}]*)"""
@@ -111,13 +125,13 @@ def names_credential(name: str) -> bool:
 
 
 def _separated(name: str) -> str:
-    """Return a name with `_` between the words of camelCase: `eos_Token`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    """Return a name with `_` between the words of camelCase, as that of a single one: `eos_Token` for `eosToken2`."""
+    return _ONE_OF_SEVERAL.sub("", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
 
 
 def kind_by_name(name: str, value: str) -> str | None:
     """Return the kind of credential that a name suggests; None for paths and references to variables."""
-    is_literal = bool(value.strip()) and not _REFERENCE.fullmatch(value)
+    is_literal = bool(value.strip()) and not _REFERENCE.fullmatch(value) and not _SWITCH.fullmatch(value.strip())
     is_credential = (
         is_literal and names_credential(name) and not _is_of_text(name, value) and not _is_folder(name, value)
     )
@@ -127,7 +141,7 @@ def kind_by_name(name: str, value: str) -> str | None:
 def _is_of_text(name: str, value: str) -> bool:
     """Return True for a text token of a language model: `pad_token: PAD`, `token: <s>`, `num_token: 4096`."""
     is_named = _OF_TEXT.search(_separated(name))
-    return name.lower().endswith("token") and bool(is_named or _TEXT_TOKEN.fullmatch(value.strip()))
+    return _separated(name).lower().endswith("token") and bool(is_named or _TEXT_TOKEN.fullmatch(value.strip()))
 
 
 def _is_folder(name: str, value: str) -> bool:

@@ -89,9 +89,15 @@ def test_a_right_that_leads_to_all_others_is_refused_in_a_namespace_as_well(stro
         rule("impersonate", "users"),
         rule("impersonate", "groups", resourceNames=["system:masters"]),
         rule("impersonate", "serviceaccounts"),
+        rule("create", "pods/exec"),
+        rule("get", "*/exec", "*"),
+        rule("create", "serviceaccounts/token"),
+        rule("get", "nodes/proxy"),
+        rule("patch", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
+        rule("update", "certificatesigningrequests/approval", "certificates.k8s.io"),
     ],
 )
-def test_secrets_and_other_users_are_refused_in_the_whole_of_kubernetes_alone(strong: Rule) -> None:
+def test_secrets_pods_webhooks_and_other_users_are_refused_in_the_whole_of_kubernetes_alone(strong: Rule) -> None:
     assert everywhere(strong)
     assert not in_namespace(strong)
 
@@ -107,6 +113,11 @@ def test_secrets_and_other_users_are_refused_in_the_whole_of_kubernetes_alone(st
         rule("bind", "clusterroles", RBAC, resourceNames=["view"]),
         rule("impersonate", "users", resourceNames=["jane"]),
         rule("get", "secrets", "apps"),
+        rule("create get", "pods/log pods/portforward pods nodes"),
+        rule("create", "pods/exec", resourceNames=["web-0"]),
+        rule("get list", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
+        rule("create update", "certificatesigningrequests", "certificates.k8s.io"),
+        rule("*", "*/*", "*"),
         {"nonResourceURLs": ["*"], "verbs": ["*"]},
     ],
 )
@@ -183,7 +194,15 @@ def test_what_a_preview_does_not_know_is_judged_later() -> None:
 # The same rights, written in other ways -------------------------------------------------------------------------------
 
 VERBS = ("get", "list", "create", "update", "bind", "escalate", "impersonate", "*")
-KINDS = (("", "secrets"), ("", "pods"), ("", "users"), (RBAC, "clusterroles"), ("apps", "deployments"), ("*", "*"))
+KINDS = (
+    ("", "secrets"),
+    ("", "pods"),
+    ("", "users"),
+    ("", "pods/exec"),
+    (RBAC, "clusterroles"),
+    ("apps", "deployments"),
+    ("*", "*"),
+)
 RIGHTS = st.lists(st.tuples(st.sampled_from(VERBS), st.sampled_from(KINDS)), min_size=1, max_size=6, unique=True)
 
 

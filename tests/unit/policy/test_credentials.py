@@ -31,6 +31,13 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
         ("postgres://me:hunter2@db/x", "a password in an address"),
         ("AuthType=auth/munge\nStoragePass=x", "a password of Slurm"),
         ('{"auths": {"registry.example": {"auth": "bWU6aHVudGVyMg=="}}}', "credentials of a registry"),
+        (f"xoxb-{'1' * 24}", "a token of a service"),
+        (f"sk-proj-{'a' * 24}", "a token of a service"),
+        (f"https://hooks.slack.com/services/T0/B0/{'x' * 24}", "a token of a service"),
+        ("curl -sf -u admin:hunter2 https://api.example", "a password in a command"),
+        ("curl https://api.example --user 'admin:hunter2'", "a password in a command"),
+        ("mysqldump -h db -uroot -phunter2 slurm", "a password in a command"),
+        ("sshpass -p hunter2 ssh me@host", "a password in a command"),
     ],
 )
 def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
@@ -89,6 +96,78 @@ def test_the_environment_and_the_command_line_of_a_container_are_judged() -> Non
     assert paths(SECRETS_IN_SECRETS, pod) == [
         f"{at}.env[0].value", f"{at}.env[4].value", f"{at}.command[0]", f"{at}.args[0]",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["curl", "-u", "admin:$(PASSWORD)", "https://api.example"],
+        ["sh", "-c", 'curl -u "admin:${PASSWORD}" https://api.example'],
+        ["sh", "-c", "curl -u user:password https://api.example"],
+        ["sh", "-c", "curl -u me: https://api.example; date -u +%s:%N"],
+        ["mysql", "-uroot", "-p", "slurm"],
+        ["sh", "-c", 'mysql -h db -P 3306 -p"$PASSWORD" slurm'],
+        ["sh", "-c", "mysql -h db; ps -pid"],
+        ["sshpass", "-p", "$(PASSWORD)", "ssh", "me@host"],
+    ],
+)
+def test_a_password_from_elsewhere_or_none_in_a_command_of_a_client_passes(words: list[str]) -> None:
+    assert paths(SECRETS_IN_SECRETS, a_pod({"name": "a", "command": words[:1], "args": words[1:]})) == []
+
+
+def test_a_password_in_a_command_is_found_over_all_of_its_words() -> None:
+    pod = a_pod({"name": "a", "command": ["mysql", "-uroot"], "args": ["-phunter2", "slurm"]})
+    assert paths(SECRETS_IN_SECRETS, pod) == ["spec.containers[0].args"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("ALLOW_EMPTY_PASSWORD", "yes"), ("MYSQL_RANDOM_ROOT_PASSWORD", "1"), ("REQUIRE_TOKEN", "True")),
+        *(("ENCRYPTION_KEY", "alias/aws/s3"), ("ENCRYPTION_KEY", "arn:aws:kms:eu-west-1:123456789012:key/ab-12")),
+        *(("encryptionKey", "projects/p/locations/l/keyRings/r/cryptoKeys/k"), ("TOKEN_BUDGET", "4096")),
+        *(("pad_token_2", "PAD"), ("token_1", "<s>"), ("NUM_TOKENS", "300B"), ("BACKUP_PRIMARY", "db-1")),
+    ],
+)
+def test_a_switch_a_cloud_s_key_and_a_number_of_tokens_are_no_credentials(name: str, value: str) -> None:
+    in_pod = a_pod({"name": "a", "env": [{"name": name, "value": value}], "args": [f"--{name}={value}"]})
+    assert paths(SECRETS_IN_SECRETS, in_pod, config_map(**{name: value, "a.yaml": f"{name}: {value}\n"})) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("DB_PASSWORD_1", "DB_PASSWORD_OLD", "tokenNext", "API_TOKENS", "PASSWORDS", "apiKey2"),
+        *("ENCRYPTION_KEY", "JWT_SIGNING_KEY", "HMAC_KEY", "COOKIE_SECRET", "SESSION_SECRET"),
+    ],
+)
+def test_one_of_several_credentials_and_a_key_for_encryption_are_credentials(name: str) -> None:
+    pod = a_pod({"name": "a", "env": [{"name": name, "value": "3kd8-fj29"}]})
+    assert paths(SECRETS_IN_SECRETS, pod) == ["spec.containers[0].env[0].value"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "holds"),
+    [
+        ("corp.example/db-password", "hunter2hunter2", True),
+        ("api-key", "0123456789abcdef", True),
+        ("corp.example/settings", "host=db\npassword=hunter2", True),
+        ("last-applied-configuration", '{"env":[{"name":"DB_PASSWORD","value":"hunter2"}]}', True),
+        ("last-applied-configuration", '{"env":[{"name":"DB_PASSWORD","valueFrom":{"secretKeyRef":{}}}]}', False),
+        ("vault.hashicorp.com/agent-inject-token", "true", False),
+        ("vault.hashicorp.com/agent-inject-secret-db-password", "database/creds/app", False),
+        ("nginx.ingress.kubernetes.io/auth-secret", "basic-auth", False),
+        ("nginx.ingress.kubernetes.io/configuration-snippet", "proxy_set_header X-Token $http_token;", False),
+        ("cert-manager.io/private-key-algorithm", "RSA", False),
+        ("azure.workload.identity/service-account-token-expiration", "3600", False),
+        ("example.com/password", "see the wiki", False),
+    ],
+)
+def test_annotations_of_objects_and_pods_are_judged_by_name_and_as_settings(key: str, value: str, holds: bool) -> None:
+    annotated = an_object("core/v1:Service", {"metadata": {"annotations": {key: value}}})
+    template = {"metadata": {"annotations": {key: value}}, "spec": {"containers": [{"name": "a"}]}}
+    deployment = an_object("apps/v1:Deployment", {"spec": {"template": template}})
+    assert len(paths(SECRETS_IN_SECRETS, annotated, deployment)) == (2 if holds else 0)
 
 
 def test_annotations_are_judged_by_content() -> None:
@@ -287,7 +366,7 @@ def test_custom_resources_charts_and_patches_are_judged() -> None:
     assert paths(MARKED_SECRETS, patch) == ["stringData.a"]
 
 
-@pytest.mark.parametrize("line", ["kind: Config\n", "\n", "token: ", "a+b://"])
+@pytest.mark.parametrize("line", ["kind: Config\n", "\n", "token: ", "a+b://", "curl -u a ", "mysql x "])
 def test_a_long_text_is_searched_in_linear_time(line: str) -> None:
     assert kind_of(line * 100_000) is None
 

@@ -88,6 +88,8 @@ def test_a_credential_is_one_in_every_place_and_order_of_variables(names: list[s
                 a_pod({"name": "a", "command": ["sh", "-c", " ".join(["train", *options])]}),
                 a_pod({"name": "a", "args": [json.dumps({"job": {"env": values}})]}),
                 an_object("core/v1:ConfigMap", {"data": files}),
+                an_object("core/v1:ConfigMap", {"metadata": {"annotations": {"a.example/env": "\n".join(pairs)}}}),
+                an_object("core/v1:ConfigMap", {"metadata": {"annotations": values}}),
                 an_object("core/v1:ConfigMap", {"data": {"pod.yaml": f"env:\n{manifest}"}}),
                 an_object("core/v1:ConfigMap", {"data": {"job.json": json.dumps({"job": {"env": values}})}}),
                 an_object("core/v1:ConfigMap", {"data": {"jobs.yaml": yaml.safe_dump([{"env": [values]}])}}),

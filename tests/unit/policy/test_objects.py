@@ -150,6 +150,17 @@ def test_data_does_not_leave_with_another_object(kind: str, props: dict[str, Any
     assert paths(KEPT_DATA, an_object(kind, props)) == [], "of others, without a claim"
 
 
+@pytest.mark.parametrize("event", ["whenDeleted", "whenScaled"])
+@pytest.mark.parametrize(("reason", "kept"), [(None, True), (" ", True), ("a cache", False)])
+def test_a_stateful_set_keeps_the_claims_that_it_makes_unless_their_data_may_be_lost(
+    event: str, reason: str | None, kept: bool
+) -> None:
+    template = {"metadata": {"name": "data", "annotations": {"soperator-pulumi/disposable-because": reason}}}
+    spec = {"persistentVolumeClaimRetentionPolicy": {event: "Delete"}, "volumeClaimTemplates": [template]}
+    found = paths(KEPT_DATA, an_object("apps/v1:StatefulSet", {"spec": spec}))
+    assert found == ([f"spec.persistentVolumeClaimRetentionPolicy.{event}"] if kept else [])
+
+
 def test_a_patch_of_a_claim_deletes_no_data() -> None:
     assert paths(KEPT_DATA, an_object("core/v1:PersistentVolumeClaimPatch")) == []
 

@@ -188,6 +188,24 @@ def test_a_network_policy_admits_named_namespaces(peer: dict[str, Any], admits_a
         ({"service.beta.kubernetes.io/aws-load-balancer-scheme": "internal"}, True),
         ({"networking.gke.io/load-balancer-type": "Internal"}, True),
         ({"service.beta.kubernetes.io/azure-load-balancer-internal": "false"}, False),
+        ({"service.beta.kubernetes.io/aws-load-balancer-internal": "0.0.0.0/0"}, True),
+        ({"load-balancer.hetzner.cloud/disable-public-network": "true"}, True),
+        ({"load-balancer.hetzner.cloud/use-private-ip": "true"}, False),
+        ({"service.beta.kubernetes.io/do-loadbalancer-network": "INTERNAL"}, True),
+        ({"service.beta.kubernetes.io/do-loadbalancer-network": "EXTERNAL"}, False),
+        ({"service.beta.kubernetes.io/scw-loadbalancer-private": "true"}, True),
+        ({"service.beta.kubernetes.io/cce-load-balancer-internal-vpc": "true"}, True),
+        ({"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid": "subnet-abc"}, True),
+        ({"service.kubernetes.io/qcloud-loadbalancer-internal-subnetid": ""}, False),
+        ({"yandex.cloud/load-balancer-type": "internal"}, True),
+        ({"oci-network-load-balancer.oraclecloud.com/internal": "true"}, False),
+        (
+            {
+                "oci.oraclecloud.com/load-balancer-type": "nlb",
+                "oci-network-load-balancer.oraclecloud.com/internal": "true",
+            },
+            True,
+        ),
         (
             {
                 "service.beta.kubernetes.io/aws-load-balancer-internal": "true",
@@ -201,6 +219,24 @@ def test_a_load_balancer_inside_a_network_needs_no_ranges(annotations: dict[str,
     props = {**balancer(None).props, "metadata": {"annotations": annotations}}
     found = paths(PUBLIC_LOGINS, an_object("core/v1:Service", props))
     assert found == ([] if internal else ["spec.loadBalancerSourceRanges"])
+
+
+@pytest.mark.parametrize(
+    ("cidr", "opens"),
+    [
+        ("fd00:ec2::254/128", True),
+        ("fd20:ce::254/128", True),
+        ("100.100.100.200/32", True),
+        ("100.64.0.0/10", False),
+        ("fd12:3456::/48", False),
+    ],
+)
+def test_a_metadata_service_that_a_rule_names_is_opened_and_one_in_a_private_range_is_not(
+    cidr: str, opens: bool
+) -> None:
+    rule = {"to": [{"ipBlock": {"cidr": cidr}}]}
+    found = paths(OPEN_EGRESS, network_policy(egress=[rule]))
+    assert found == (["spec.egress[0].to[0].ipBlock"] if opens else [])
 
 
 def test_a_range_in_an_annotation_is_one() -> None:
