@@ -43,9 +43,8 @@ def a_node(name: str, state: str = "IDLE", reason: str = "") -> Node:
 
 
 def a_job(job_id: int, node: str, ends_at: float | None = None) -> Job:
-    return Job(
-        job_id, "alice", "job", frozenset(), frozenset({"RUNNING"}), node, frozenset({node}), frozenset(), ends_at
-    )
+    running, nodes = frozenset({"RUNNING"}), frozenset({node})
+    return Job(job_id, "alice", "job", frozenset(), running, node, nodes, ends_at=ends_at)
 
 
 def a_renewal(
