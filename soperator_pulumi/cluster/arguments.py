@@ -76,9 +76,9 @@ def understand(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple
             raise refusal(component, *elsewhere)
         return args, access
     try:
-        spec = parse_cluster(given if args is None or isinstance(args, Mapping) else args, where=WHERE)
+        spec = parse_cluster(given if args is None or isinstance(args, Mapping) else args)
     except SpecError as error:
-        raise InvalidClusterError(error.where, [*elsewhere, *error.problems]) from None
+        raise refusal(component, *elsewhere, *error.problems) from None
     if elsewhere:
         raise refusal(component, *elsewhere)
     return spec, access

@@ -51,12 +51,21 @@ def test_a_bad_description_is_one_message_without_a_traceback_and_registers_noth
     def program() -> None:
         SlurmCluster("hpc", description)  # type: ignore[arg-type]  # what a person may have written
 
-    with pytest.raises(InvalidClusterError, match="soperator:cluster has") as raised:
+    with pytest.raises(InvalidClusterError, match="SlurmCluster 'hpc' has") as raised:
         registered.append(deploy(program, outputs=provided))
     assert isinstance(raised.value, pulumi.RunError), "Pulumi prints only the message of a RunError"
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__
     assert not registered
+
+
+def test_the_message_names_which_of_two_clusters_has_the_problem() -> None:
+    def program() -> None:
+        SlurmCluster("research", a_spec())
+        SlurmCluster("teaching", a_spec(users=[{"name": "alice", "uid": 1}]))
+
+    with pytest.raises(InvalidClusterError, match=r"SlurmCluster 'teaching' has 1 problem:\n  users\[0\]\.uid: "):
+        deploy(program, outputs=provided)
 
 
 def test_a_kubeconfig_gives_the_cluster_a_provider_of_its_own() -> None:
