@@ -4,9 +4,11 @@ Only these words change: comments, order, and spelling of the file stay.
 """
 
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
@@ -80,7 +82,7 @@ def write_sizes(
         report: Function that shows what is written.
 
     Raises:
-        SpecError: The file has problems, or a placeholder has no number. The file is unchanged.
+        SpecError: The file has problems or cannot be written, or a placeholder has no number. The file is unchanged.
         KubernetesError: Machines or DaemonSets cannot be read. The file is unchanged.
     """
     stack = read_stack_file(file, stack_outputs, access)
@@ -107,9 +109,7 @@ def write_sizes(
                 sizes[one.span] = size
     if problems:
         raise SpecError(str(file), problems)
-    written = _replaced(text, {span: f"{size.value:g}" for span, size in sizes.items()})
-    with file.open("w", encoding="utf-8", newline="") as opened:
-        opened.write(written)
+    _write(file, _replaced(text, {span: f"{size.value:g}" for span, size in sizes.items()}))
     for one in found:
         size = sizes[one.span]
         report(f"{one.place}: writes {size.value:g}, {size.source}")
@@ -134,6 +134,22 @@ def _replaced(text: str, numbers: Mapping[tuple[int, int], str]) -> str:
     for (start, end), number in sorted(numbers.items(), reverse=True):
         text = text[:start] + number + text[end:]
     return text
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file's text as a whole or not at all: the file may hold the only copy of a stack's encrypted values."""
+    target = file.resolve()
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as fresh:
+            try:
+                fresh.write(text.encode())
+                fresh.close()
+                shutil.copymode(target, fresh.name)
+                Path(fresh.name).replace(target)
+            finally:
+                Path(fresh.name).unlink(missing_ok=True)
+    except OSError as error:
+        raise SpecError(str(file), [Problem("", f"{error.strerror}. Name a file that can be written.")]) from None
 
 
 def _provisional_config(config: dict[str, Any]) -> dict[str, Any]:

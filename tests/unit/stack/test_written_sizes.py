@@ -1,5 +1,6 @@
 """`soperator preflight FILE --write-sizes`: numbers of the machines in place of `all` and `all but 2`."""
 
+import errno
 import re
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,30 @@ def test_a_size_that_no_machine_tells_is_refused_and_the_file_stays(
     with pytest.raises(SpecError, match=re.escape(words)):
         written(file, text)
     assert file.read_text() == text
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    text = STACK.replace("SIZE_OF_CPUS", "all")
+
+    with pytest.raises(SpecError, match=r"No space left on device\. Name a file that can be written"):
+        written(file, text)
+    assert file.read_text() == text
+    assert [*file.parent.iterdir()] == [file]
+
+
+def test_a_link_to_the_file_and_the_mode_of_the_file_stay(file: Path) -> None:
+    target = file.with_name("target.yaml")
+    target.touch(mode=0o640)
+    file.symlink_to(target)
+    written(file, STACK.replace("SIZE_OF_CPUS", "all"))
+
+    assert file.is_symlink()
+    assert "cpus: 126" in target.read_text()
+    assert target.stat().st_mode & 0o777 == 0o640
 
 
 def test_without_the_daemon_sets_no_size_is_written(file: Path) -> None:
