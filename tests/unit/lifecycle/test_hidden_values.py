@@ -176,7 +176,7 @@ def _run(world: AccountingWorld, shown: list[str], versions: list[dict[str, str]
     provider.diff(made.id, outs, props(new))
     _break_pod(world, f"StoragePass {_password(new)}")
     provider.update(made.id, outs, props(new))
-    assert any("it will read the files when it starts" in line for line in shown)
+    assert any("It reads the files when it starts" in line for line in shown)
 
     def broken(path: str, body: Json, *, manager: str = FIELD_MANAGER) -> Json:
         raise KubernetesError(f"PATCH {path} by {manager}: cannot unmarshal {body}")
