@@ -25,9 +25,9 @@ class BundleFile:
     path: str
     """Prefix of the paths of its values."""
     origin: Leaf
-    """Its content in the Bundle."""
+    """Content in the Bundle."""
     trees: list[Tree]
-    """Its documents."""
+    """Documents of the file."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from soperator_pulumi.errors import ConversionError
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the objects of an input can name."""
+    """Objects and files that those of an input can name."""
 
     objects: Mapping[tuple[str, str], Sequence[Section]]
     """Objects by kind and name."""

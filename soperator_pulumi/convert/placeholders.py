@@ -6,7 +6,7 @@ from soperator_pulumi.convert.yaml_tree import Leaf, Tree, leaves_of
 from soperator_pulumi.errors import ConversionError
 
 HELM_GET = "`helm get values RELEASE --namespace NAMESPACE --output yaml` prints those of a running release"
-"""What to do, in words, to get the values of a release."""
+"""Sentence that says how to get the values of a release."""
 
 _ENCRYPTED = re.compile(r"ENC\[.*\]")
 """Values that sops encrypted."""

@@ -117,7 +117,7 @@ kill -STOP $(jobs -p) && echo stopped && sleep 600
 def test_clients_that_do_not_answer_do_not_hold_the_node_of_a_step(slurm: Slurm) -> None:
     """Slurm itself asks every client for three minutes, one after the other."""
     slurm.ssh("rm -f over attached.*")
-    job = job_on(slurm, "cpu-1", "srun sh -c 'while [ ! -e over ]; do echo up; sleep 1; done'")
+    job = job_on(slurm, "cpu-1", 'srun sh -c "while [ ! -e over ]; do echo up; sleep 1; done"')
     with slurm.ssh_session(f"bash -c {shlex.quote(STOPPED.format(job=job))}") as session:
         assert session.stdout
         assert session.stdout.readline() == "stopped\n"
