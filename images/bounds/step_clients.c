@@ -12,7 +12,8 @@
  * A client that has answered before costs nothing if it answers within a second, as srun does on a busy login node. So 16
  * clients that take almost a second hold the step for 16 seconds with every message, which is one for all tasks that have
  * ended with the same status since the last. A client that has answered before and refuses at once, as srun does if too many
- * connections wait, is asked as often as Slurm asks.
+ * connections wait, is asked as often as Slurm asks. A tenth of the time between attempts is given back, so that an srun that
+ * takes more than a second for every message is told of tasks that end over a longer time.
  */
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -31,6 +32,7 @@ enum { LAUNCHED = 6002, TASK_EXIT = 6003 }; /* RESPONSE_LAUNCH_TASKS and MESSAGE
 #define WAITED_MILLISECONDS_MAX 60000
 #define ATTEMPT_MILLISECONDS_MIN 1000
 #define PAUSE_MILLISECONDS 150 /* slurmstepd's, after a failed attempt: 100, and then 200 */
+#define QUIET_PER_MILLISECOND 10 /* between attempts, for one that is given back */
 #define ANSWERED_MAX 16
 
 /* Bytes in slurm_msg_t before its type. It begins with the address. */
@@ -45,6 +47,7 @@ static struct {
     struct sockaddr_storage failed; /* the last one that didn't */
     unsigned int attempts;          /* at that one */
     int waited_milliseconds;
+    int since; /* milliseconds_now() of the last attempt's end, or of the last quiet that was given back */
 } clients = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 __attribute__((constructor)) static void prepare(void)
@@ -100,6 +103,29 @@ static void note_failure(const struct sockaddr_storage *client, int milliseconds
         memset(&clients.answered[place], 0, sizeof(clients.answered[place]));
 }
 
+static int milliseconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int)((now.tv_sec * 1000 + now.tv_nsec / 1000000) & INT32_MAX);
+}
+
+static int milliseconds_since(int moment)
+{
+    return (milliseconds_now() - moment) & INT32_MAX;
+}
+
+static void give_back_quiet(void)
+{
+    int quiet = milliseconds_since(clients.since), given_back = quiet / QUIET_PER_MILLISECOND;
+
+    if (quiet < ATTEMPT_MILLISECONDS_MIN) /* as slurmstepd's pauses are */
+        return;
+    clients.since = milliseconds_now();
+    clients.waited_milliseconds -= given_back < clients.waited_milliseconds ? given_back : clients.waited_milliseconds;
+}
+
 /* Return the time for an attempt, or 0 for none. */
 static int time_for(const struct sockaddr_storage *client)
 {
@@ -114,20 +140,13 @@ static int time_for(const struct sockaddr_storage *client)
     return left / 2 > ATTEMPT_MILLISECONDS_MIN ? left / 2 : ATTEMPT_MILLISECONDS_MIN;
 }
 
-static int milliseconds_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int)((now.tv_sec * 1000 + now.tv_nsec / 1000000) & INT32_MAX);
-}
-
 static int tell(void *request, int *code, int milliseconds)
 {
     int started = milliseconds_now(), result = ask(request, code, milliseconds);
-    int taken = (milliseconds_now() - started) & INT32_MAX;
+    int taken = milliseconds_since(started);
 
     pthread_mutex_lock(&clients.lock);
+    clients.since = milliseconds_now();
     if (result != 0 || *code != 0)
         note_failure(request, taken);
     else
@@ -153,6 +172,7 @@ static int tell_exit(void *request, int *code)
     int milliseconds;
 
     pthread_mutex_lock(&clients.lock);
+    give_back_quiet();
     milliseconds = time_for(request);
     pthread_mutex_unlock(&clients.lock);
     if (milliseconds)

@@ -36,6 +36,13 @@ int slurm_send_recv_rc_msg_only_one(struct message *message, int *code, int mill
         told = 1;
         *code = 0;
         return 0;
+    case 'd':
+        if (milliseconds > 0 && milliseconds < 1500)
+            break;
+        clock_milliseconds += 1500;
+        told = 1;
+        *code = 0;
+        return 0;
     case 'c':
         *code = 1;
         return 0;
@@ -48,8 +55,8 @@ int slurm_send_recv_rc_msg_only_one(struct message *message, int *code, int mill
 """
 """What stands for libslurm, with the offset of a version.
 
-The letter of a client says what it does: it answers (a), after 300 ms (l), or just in time (j), answers with a code
-(c), is silent (s), refuses (r), or refuses the first two attempts (f).
+The letter of a client says what it does: it answers (a), after 300 ms (l), after 1.5 s (d), or just in time (j),
+answers with a code (c), is silent (s), refuses (r), or refuses the first two attempts (f).
 """
 
 PROGRAM = """\
@@ -80,6 +87,7 @@ int main(int count, char **words)
     for (int i = 2; i < count; i++) {
         long long started = clock_milliseconds;
 
+        clock_milliseconds += words[i][0] == 'Q' ? 20000 : 0;
         for (char *client = words[i] + 1; *client; client++) {
             struct message message = {.type = words[i][0] == 'L' ? 6002 : words[i][0] == 'E' ? 6003 : 5016};
             long pause = 100;
@@ -102,6 +110,8 @@ int main(int count, char **words)
 }
 """
 """slurmstepd tells all clients, of every word in turn: L that tasks have started, E that they have ended, or else.
+
+Q is a quiet of 20 s.
 
 Print the numbers of the clients that were told, and the seconds it took. The first word is the family of addresses.
 """
@@ -182,6 +192,11 @@ def test_srun_on_a_busy_login_node_is_told_of_hundreds_of_tasks_and_a_client_tha
     *waves, last = told(build, "Ll", *["El"] * 500, "Ell")
     assert [clients for clients, _ in waves] == ["1"] * 501
     assert last[0] == "12"
+
+
+def test_srun_on_a_slow_login_node_is_told_of_tasks_that_end_over_an_hour(build: Path) -> None:
+    _, *waves = told(build, "Ld", *["Ed", "Q"] * 180)
+    assert [clients for clients, _ in waves[::2]] == ["1"] * 180
 
 
 def test_srun_that_refuses_two_attempts_is_told_with_the_next_one(build: Path) -> None:
