@@ -96,9 +96,9 @@ class ManifestsPage:
         parts = [
             f"# Secrets of the stack {self.stack}\n",
             _wrapped(
-                "Their values are in no file. Make them once, in an empty folder, before you apply the other objects. "
-                "The commands remove the files that they write. Other values later lock out running daemons "
-                "(munge.key) and alarm users (host key).\n"
+                "Their values are in no file. Make them once, before you apply the other objects. The commands write "
+                "to a temporary folder, and remove it. Other values later lock out running daemons (munge.key) and "
+                "alarm users (host key).\n"
             ),
         ]
         return "\n".join([*parts, *(secret_section(note, self._password(note.namespace)) for note in self.secrets)])

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MAKING = {
-    "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > password",
-    "munge.key": "head -c 128 /dev/urandom > munge.key",
-    "jwt.key": "head -c 48 /dev/urandom | base64 | tr -d '\\n' > jwt.key",
-    "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f ssh_host_ed25519_key",
+    "password": "head -c 24 /dev/urandom | base64 | tr -d '\\n' > {file} && [ -s {file} ]",
+    "munge.key": "head -c 128 /dev/urandom > {file}",
+    "jwt.key": "head -c 48 /dev/urandom | base64 | tr -d '\\n' > {file} && [ -s {file} ]",
+    "ssh_host_ed25519_key": "ssh-keygen -q -t ed25519 -N '' -C '' -f {file}",
 }
-"""Command that makes the file for a Secret's key."""
+"""Command that makes the file for a Secret's key.
+
+A pipe hides that its first program failed; the file is empty then.
+"""
 
 SLURMDBD_CONF = "slurmdbd.conf"
 """Key of the only file that has a password."""
@@ -68,12 +71,12 @@ def secret_section(note: SecretNote, password: tuple[str, str]) -> str:
 
 
 def _commands(note: SecretNote, password: tuple[str, str], target: str, labels: str) -> list[str]:
-    """Return the commands that make a Secret, in a shell of their own that removes the files at its end.
+    """Return the commands that make a Secret, in a shell of their own, from files in a folder that it removes.
 
-    The first command that fails ends them: a Secret is made with all of its values, or not at all.
+    The first command that fails ends them: a Secret is made with all of its values, or not at all. They run in the
+    user's folder, as KUBECONFIG may be a path in it.
     """
-    made = " ".join(f"{key} {key}.pub" if _MAKING.get(key, "").startswith("ssh-keygen") else key for key in note.keys)
-    files = " ".join(f"--from-file={key}" for key in note.keys)
+    files = " ".join(f"--from-file={_file(key)}" for key in note.keys)
     steps = [
         *(_reading(note, password) if SLURMDBD_CONF in note.files else []),
         *(step for key in note.keys for step in _making(note, key)),
@@ -81,7 +84,12 @@ def _commands(note: SecretNote, password: tuple[str, str], target: str, labels: 
         *([[f"kubectl label secret {target} {labels}"]] if labels else []),
     ]
     lines = [line for command, *file in steps[:-1] for line in (f"{command} &&", *file)]
-    return ["(", "umask 077", f"trap 'rm -f {made}' EXIT", *lines, *steps[-1], ")"]
+    return ["(", "umask 077", "folder=$(mktemp -d) || exit", "trap 'rm -rf \"$folder\"' EXIT", *lines, *steps[-1], ")"]
+
+
+def _file(key: str) -> str:
+    """Return the path of a key's file, for the shell."""
+    return f'"$folder"/{key}'
 
 
 def _reading(note: SecretNote, password: tuple[str, str]) -> list[list[str]]:
@@ -99,6 +107,7 @@ def _reading(note: SecretNote, password: tuple[str, str]) -> list[list[str]]:
 def _making(note: SecretNote, key: str) -> list[list[str]]:
     """Return the commands that make a file, with the lines that follow them."""
     if key not in note.files:
-        return [[_MAKING[key]]]
-    written = [f"cat > {key} <<'{_END}'", *note.files[key].splitlines(), _END]
-    return [written, *([[f"printf '{_PASSWORD_LINE}%s\\n' \"$password\" >> {key}"]] if key == SLURMDBD_CONF else [])]
+        return [[_MAKING[key].format(file=_file(key))]]
+    written = [f"cat > {_file(key)} <<'{_END}'", *note.files[key].splitlines(), _END]
+    with_password = f"printf '{_PASSWORD_LINE}%s\\n' \"$password\" >> {_file(key)}"
+    return [written, *([[with_password]] if key == SLURMDBD_CONF else [])]

@@ -128,14 +128,15 @@ def test_secrets_are_left_out_and_named_with_their_keys_and_commands(
         ("database-password", "hpc", ("password",)),
         ("slurmdbd-config", "hpc", ("slurm.conf", "slurmdbd.conf")),
     ]
-    assert "kubectl create secret generic munge-key --namespace hpc --from-file=munge.key" in files["secrets.md"]
+    create = 'kubectl create secret generic munge-key --namespace hpc --from-file="$folder"/munge.key'
+    assert create in files["secrets.md"]
 
 
 KUBECTL = """\
 #!/bin/sh
 case $1 in
 get) printf '%s %s' "$3" "${7#*=}" > asked; printf %s "$PASSWORD"; exit "$READ" ;;
-*) mkdir -p made; for file in *; do [ ! -f "$file" ] || cp -p "$file" made; done ;;
+*) mkdir -p made; for word; do case $word in --from-file=*) cp -p "${word#*=}" made ;; esac; done ;;
 esac
 """
 """kubectl that reads `PASSWORD` with the status `READ`, and keeps the files that a Secret is made from."""
@@ -145,10 +146,17 @@ def run_commands(section: str, folder: Path, password: str = "", status: int = 0
     """Run the commands of a section about Secrets in a folder, with `KUBECTL`."""
     (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     program = folder / "bin" / "kubectl"
-    program.parent.mkdir()
+    program.parent.mkdir(exist_ok=True)
     program.write_text(KUBECTL)
     program.chmod(0o755)
-    environment = {"PATH": f"{program.parent}:/usr/bin:/bin", "PASSWORD": password, "READ": str(status)}
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    environment = {
+        "PATH": f"{program.parent}:/usr/bin:/bin",
+        "TMPDIR": str(temporary),
+        "PASSWORD": password,
+        "READ": str(status),
+    }
     return subprocess.run(
         ["sh", "-uc", commands], cwd=folder, env=environment, check=False, capture_output=True, text=True
     )
@@ -214,14 +222,38 @@ def test_no_secret_is_made_if_its_password_cannot_be_read(
 
     assert done.returncode != 0
     assert words in done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin", "tmp"]
+    assert not [*(tmp_path / "tmp").iterdir()]
 
 
 def test_files_with_secrets_are_their_users_alone_and_are_removed(files: dict[str, str], tmp_path: Path) -> None:
     assert run_commands(slurmdbd_section(files), tmp_path, "hunter2").returncode == 0
 
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "made").glob("slurm*.conf")} == {0o600}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin", "made"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "bin", "made", "tmp"]
+    assert not [*(tmp_path / "tmp").iterdir()]
+
+
+def test_files_of_the_user_s_own_stay(files: dict[str, str], tmp_path: Path) -> None:
+    own = tmp_path / "slurm.conf"
+    own.write_text("ClusterName=other\n")
+
+    assert run_commands(slurmdbd_section(files), tmp_path, "hunter2").returncode == 0
+
+    assert own.read_text() == "ClusterName=other\n"
+    assert (tmp_path / "made" / "slurm.conf").read_text() != own.read_text()
+
+
+def test_no_secret_is_made_of_an_empty_file(tmp_path: Path) -> None:
+    head = tmp_path / "bin" / "head"
+    head.parent.mkdir()
+    head.write_text("#!/bin/sh\nexit 1\n")
+    head.chmod(0o755)
+    note = SecretNote({"kind": "Secret", "metadata": {"name": "jwt-key", "namespace": "hpc"}}, ("jwt.key",))
+
+    assert run_commands(ManifestsPage("prod", {}, [note], []).secrets_text(), tmp_path).returncode != 0
+
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_secret_of_the_program_that_has_files_of_slurmdbd_is_not_shown() -> None:
