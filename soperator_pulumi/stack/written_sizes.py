@@ -190,10 +190,10 @@ def _placeholders(file: Path, text: str, project: str | None) -> Iterator[_Place
                     continue
                 one = _Placeholder(cluster, index, field, kept, node)
                 problems += _without_number(one, pairs)
-                if text[slice(*one.span)].strip("\"'") != node.value:
-                    problems.append(
-                        Problem(one.place, f'got "{node.value}" in a block. Write it on the line of its key.')
-                    )
+                has_tag = "!" in text[node.start_mark.index : one.span[0]]
+                if has_tag or text[slice(*one.span)].strip("\"'") != node.value:
+                    plainly = "Write it on the line of its key, without a block, a tag, or an escape."
+                    problems.append(Problem(one.place, f'got "{node.value}" in another form. {plainly}'))
                 yield one
     if problems:
         raise SpecError(str(file), problems)
@@ -223,11 +223,15 @@ def _descriptions(file: Path, content: _Pairs, project: str | None) -> Iterator[
         yield f"{SEVERAL}.{name}", _pairs(node), defaults
 
 
-def _pairs(node: yaml.Node | None) -> dict[str, yaml.Node]:
-    """Return the keys of a mapping with their nodes, also those of a merged mapping (`<<`)."""
-    if not isinstance(node, yaml.MappingNode):
+def _pairs(node: yaml.Node | None, within: tuple[yaml.Node, ...] = ()) -> dict[str, yaml.Node]:
+    """Return the keys of a mapping with their nodes, also those of merged mappings (`<<`) that it is not `within`."""
+    if not isinstance(node, yaml.MappingNode) or node in within:
         return {}
-    own = {str(key.value): value for key, value in node.value}
-    merged = own.pop(_MERGE, None)
-    others = merged.value if isinstance(merged, yaml.SequenceNode) else [merged]
-    return {**{key: value for other in reversed(others) for key, value in _pairs(other).items()}, **own}
+    others = [
+        other
+        for key, value in node.value
+        if key.value == _MERGE
+        for other in (value.value if isinstance(value, yaml.SequenceNode) else [value])
+    ]
+    merged = [pair for other in reversed(others) for pair in _pairs(other, (*within, node)).items()]
+    return {**dict(merged), **{str(key.value): value for key, value in node.value if key.value != _MERGE}}

@@ -132,6 +132,31 @@ def test_a_size_by_an_alias_is_written_once_as_the_smallest(file: Path) -> None:
     assert [node_set["cpus"] for node_set in sets] == [2, 2]
 
 
+def test_sizes_of_several_merged_mappings_are_written(file: Path) -> None:
+    text = STACK.replace(
+        "        cpus: SIZE_OF_CPUS", "        <<: {partitions: [main]}\n        <<: {cpus: all}\n       "
+    )
+    written(file, text)
+
+    assert "<<: {cpus: 126}" in file.read_text()
+
+
+@pytest.mark.parametrize("size", ["!!str all", '"\\x61ll"', "|-\n          all"])
+def test_a_size_in_another_form_is_refused(file: Path, size: str) -> None:
+    text = STACK.replace("SIZE_OF_CPUS  # as much as there is", size)
+    with pytest.raises(SpecError, match=r'got "all" in another form\. Write it on the line of its key'):
+        written(file, text)
+
+    assert file.read_text() == text
+
+
+def test_a_mapping_that_merges_itself_has_its_sizes_written(file: Path) -> None:
+    text = STACK.replace("- {name: small, cpus: 2,", "- &small {<<: *small, name: small, cpus: all,")
+    written(file, text.replace("SIZE_OF_CPUS", "4"))
+
+    assert "name: small, cpus: 2," in file.read_text()
+
+
 def test_a_description_without_a_stack_has_sizes_written_too(tmp_path: Path) -> None:
     file = tmp_path / "hpc.yaml"
     node_set = {"name": "cpu", "cpus": "all", "memory_gib": 1, "reserved_cores": 2, "node_selector": {"pool": "big"}}
