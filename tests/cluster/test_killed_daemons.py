@@ -96,9 +96,12 @@ def test_jobs_of_a_container_that_ended_are_requeued_or_failed_at_once(slurm: Sl
         return requeued["JobState"], requeued["Restarts"], slurm.job(interactive)["JobState"]
 
     wait_until(lambda: states() == ("PENDING", "1", "NODE_FAIL"), "Slurm knows the lost jobs", seen=states)
-    slurm.scontrol("update", f"job={batch}", "StartTime=now")  # Slurm would wait two minutes
+    # Slurm itself would wait two minutes. For ten seconds it still tries to send the kill of the lost run, which would
+    # end the next one as well (slurm_send_addr_recv_msgs).
+    slurm.scontrol("update", f"job={batch}", "StartTime=now+15")
     wait_until(lambda: states()[0] == "RUNNING", "the requeued job runs on the same node", seen=states)
-    slurm.ssh(f"scancel {batch}")
+    slurm.ssh("touch end")
+    slurm.wait_for_job(batch, "COMPLETED")
     assert slurm.ssh(f"srun -w {NODE} hostname").stdout == f"{NODE}\n"
     assert "Reason=" not in slurm.scontrol("show", "node", NODE)
 

@@ -44,8 +44,9 @@ def test_no_job_and_no_drain_of_an_admin_is_lost_by_kills_of_machines(trial: Sev
         time.sleep(chance.choice([0, 5, 20]))  # and how long the machine is off
         trial.box.kubernetes("machine-start", "--number", machine)
         wait_until(lambda: is_whole(trial), "all is whole without a hand", seen=lambda: seen(trial))
-        # Slurm would wait two minutes with what it has requeued.
-        trial.user("for job in $(squeue -ho %A -t PD); do scontrol update jobid=$job StartTime=now; done; true")
+        # Slurm would wait two minutes with what it has requeued. Its kill of a lost run ends the next one that starts
+        # within ten seconds (test_killed_daemons.py).
+        trial.user("for job in $(squeue -ho %A -t PD); do scontrol update jobid=$job StartTime=now+15; done; true")
     wait_until(lambda: not trial.user("squeue -ho %A"), "all jobs have ended", seen=lambda: seen(trial))
     done = trial.user("cat done").split()
     assert [job for job in submitted if job not in done] == []
