@@ -1,6 +1,6 @@
 """Kubernetes objects that a spec refers to, for the check before anything is applied."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
 import pulumi
 
@@ -12,14 +12,14 @@ from soperator_pulumi.spec.platform.provided import ProvidedSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.storage import VolumeSpec
 
-Reference = dict[str, pulumi.Input[str]]
+Reference = dict[str, pulumi.Input[str | bool]]
 
 
 def references(spec: ClusterSpec) -> list[Reference]:
     """Return the objects that must exist, with the paths of their fields in the spec.
 
     Objects that the platform offers are left out. It creates or has checked them, and a preview of both does not find
-    them yet.
+    them yet. A name that is an output of another resource is marked for the same reason.
     """
     offered = _offered(spec.platform)
     every = [*_secrets(spec), *_volumes(spec), *_priority_classes(spec), *_service_accounts(spec), *_custom_kinds(spec)]
@@ -141,4 +141,43 @@ def _definition(path: str, name: str, version: str) -> Reference:
 
 
 def _reference(path: str, kind: str, name: pulumi.Input[str], *, key: str = "", holds: str = "") -> Reference:
-    return {"path": path, "kind": kind, "name": name, "key": key, "holds": holds}
+    reference: Reference = {"path": path, "kind": kind, "name": name, "key": key, "holds": holds}
+    if isinstance(name, pulumi.Output):
+        reference["created_by_program"] = _is_created(name)
+    return reference
+
+
+def _is_created(name: pulumi.Output[str]) -> pulumi.Output[bool]:
+    """Return true if the name comes from a resource that the program creates, and not from another stack."""
+
+    async def created() -> bool:
+        return any(kind != "pulumi:pulumi:StackReference" for kind in await _types(await name.resources()))
+
+    return _later(created())
+
+
+def creates_namespace(opts: pulumi.ResourceOptions | None) -> pulumi.Output[bool] | None:
+    """Return true if a component depends on a Namespace, which its program then creates; None if it has no dependency.
+
+    In a plugin, the dependencies of a component have no other type than that of their URNs.
+    """
+    if opts is None or opts.depends_on is None or opts.depends_on == []:
+        return None
+
+    async def created() -> bool:
+        given: object = await pulumi.Output.from_input(opts.depends_on).future()
+        every = given if isinstance(given, Sequence) else [given]
+        return "kubernetes:core/v1:Namespace" in await _types(e for e in every if isinstance(e, pulumi.Resource))
+
+    return _later(created())
+
+
+async def _types(resources: Iterable[pulumi.Resource]) -> list[str]:
+    """Return the types of resources, by their URNs: urn:pulumi:STACK::PROJECT::PARENTS$TYPE::NAME."""
+    urns = [await resource.urn.future() or "" for resource in resources]
+    return [urn.split("::")[2].rpartition("$")[2] for urn in urns if urn]
+
+
+def _later(value: Awaitable[bool]) -> pulumi.Output[bool]:
+    output: pulumi.Output[bool] = pulumi.Output.from_input(value)
+    return output

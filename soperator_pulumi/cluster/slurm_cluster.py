@@ -29,7 +29,7 @@ from soperator_pulumi.cluster.network import create_network_policies, create_nod
 from soperator_pulumi.cluster.node_set import NodeSet
 from soperator_pulumi.cluster.own_provider import create_provider
 from soperator_pulumi.cluster.pod_template import Parts
-from soperator_pulumi.cluster.references import references
+from soperator_pulumi.cluster.references import creates_namespace, references
 from soperator_pulumi.cluster.rest_api import RestApi, create_rest
 from soperator_pulumi.cluster.rules_and_dashboards import RulesAndDashboards, create_rules_and_dashboards
 from soperator_pulumi.cluster.scope import PART_OF, Scope, dependencies_of, owner_of, urn_of
@@ -178,7 +178,7 @@ class SlurmCluster(pulumi.ComponentResource):
         reserve_name(spec.name, name)
         super().__init__("soperator-pulumi:index:SlurmCluster", name, {}, opts)
         scope = self._create_scope(name, spec, access, dependencies_of(opts, platform_of(args, kwargs)))
-        self.prerequisites = self._create_prerequisites(name, scope, spec)
+        self.prerequisites = self._create_prerequisites(name, scope, spec, creates_namespace(opts))
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         self.slurm_version = create_slurm_version(name, scope, spec)
         self.removed_node_sets = create_removed_node_sets(name, scope.behind(self.slurm_version), spec)
@@ -254,12 +254,15 @@ class SlurmCluster(pulumi.ComponentResource):
         self.kubernetes_provider = create_provider(name, scope)
         return scope if self.kubernetes_provider is None else scope.through(self.kubernetes_provider)
 
-    def _create_prerequisites(self, name: str, scope: Scope, spec: ClusterSpec) -> Prerequisites:
+    def _create_prerequisites(
+        self, name: str, scope: Scope, spec: ClusterSpec, namespace_created: pulumi.Output[bool] | None
+    ) -> Prerequisites:
         return Prerequisites(
             f"{name}-prerequisites",
             cluster=scope.connection(),
             where=where_of(name),
             create_namespace=spec.create_namespace,
+            namespace_created_by_program=namespace_created,
             keep_namespace=spec.storage.keep,
             owner_label=OWNER_LABEL,
             part_of={"app.kubernetes.io/part-of": PART_OF},

@@ -18,6 +18,7 @@ from soperator_pulumi.operations.preflight import (
     Reference,
     closed_api_servers,
     missing_rights,
+    problems,
     problems_before_up,
     ssh_host_public_key,
 )
@@ -57,26 +58,33 @@ class PrerequisitesProvider(LiveProvider):
         """Record the host key, if the caller has the rights for everything that follows.
 
         Raises:
-            SpecError: rights are missing. Nothing has been applied.
+            SpecError: rights are missing, or objects that the program should have created before. Nothing has been
+                applied.
         """
-        self._require_rights(props)
+        self._require_all(props)
         return CreateResult(props["namespace"], {**props, **self._found(props)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
         """Record the host key. If the component was renamed, it holds the cluster under its new name from now on.
 
         Raises:
-            SpecError: rights are missing. Nothing has been applied.
+            SpecError: rights are missing, or objects that the program should have created before. Nothing has been
+                applied.
         """
-        self._require_rights(news)
+        self._require_all(news, olds)
         wanted, before = _asked(news), _asked(olds)
         kube = self.kube(news)
         if wanted.component != before.component and holder(kube, wanted.namespace) == before.component:
             hold(kube, wanted.namespace, wanted.component, wanted.part_of)
         return UpdateResult({**news, **self._found(news)})
 
-    def _require_rights(self, props: Mapping[str, Any]) -> None:
-        if missing := [*missing_rights(self.kube(props), props["namespace"])]:
+    def _require_all(self, props: Mapping[str, Any], before: Mapping[str, Any] | None = None) -> None:
+        """Require what a preview can't: the rights, and the objects that the program creates before the cluster."""
+        kube, wanted = self.kube(props), _asked(props)
+        missing = [*missing_rights(kube, wanted.namespace)]
+        if wanted != wanted.strict:
+            missing += problems(kube, wanted.strict, _asked(before) if before else None)
+        if missing:
             raise SpecError(props["where"], missing)
 
     def _found(self, props: Mapping[str, Any]) -> dict[str, str]:
@@ -85,6 +93,8 @@ class PrerequisitesProvider(LiveProvider):
         for reference in wanted.references:
             if reference.holds == "ssh host key":
                 blob = ssh_host_public_key(self.kube(props), wanted.namespace, reference)
+                if blob is None:
+                    break  # it is gone since the check
                 digest = base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
                 return {
                     _PUBLIC_KEY: f"ssh-ed25519 {base64.b64encode(blob).decode()}",
@@ -118,10 +128,11 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
         cluster: ClusterConnection,
         where: str,
         create_namespace: bool,
+        namespace_created_by_program: pulumi.Output[bool] | None,
         keep_namespace: bool,
         owner_label: str,
         part_of: Mapping[str, str],
-        references: Sequence[Mapping[str, pulumi.Input[str]]],
+        references: Sequence[Mapping[str, pulumi.Input[str | bool]]],
         api_servers: Sequence[str] | None,
         ipv6: bool = False,
         opts: pulumi.ResourceOptions | None = None,
@@ -136,7 +147,12 @@ class Prerequisites(LiveResource, module="soperator", name="Prerequisites"):
             _API_SERVERS: None if api_servers is None else [*api_servers],
             _PUBLIC_KEY: None,
             _FINGERPRINT: None,
-            # None in states of versions without it, which would show a change.
+            # Not in states of versions without them, which would show a change.
+            **(
+                {"namespace_created_by_program": created}
+                if (created := namespace_created_by_program) is not None
+                else {}
+            ),
             **({"ipv6": True} if ipv6 else {}),
         }
         super().__init__(PrerequisitesProvider(), resource_name, cluster, inputs, opts)

@@ -41,14 +41,16 @@ class Reference(BaseModel):
     holds: str = ""
     """Kind of the key's value, `munge key` or `ssh host key`; the access modes, joined by `|`, of which a claim must
     have one; the claim of a PersistentVolume; or the version of a definition's objects."""
+    created_by_program: bool = False
+    """True if the program that has the cluster creates the object: a preview does not find it yet."""
 
 
-def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes:
-    """Return the binary public half of the host key in a Secret that has been checked."""
+def ssh_host_public_key(kube: Kube, namespace: str, reference: Reference) -> bytes | None:
+    """Return the binary public half of the host key in a Secret; None if the Secret holds none."""
     secret = kube.get(f"/api/v1/namespaces/{namespace}/secrets/{reference.name}") or {}
     key = _ed25519(_value(secret, reference.key) or b"")
     if key is None:
-        raise ValueError(reference.path)
+        return None
     line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return base64.b64decode(line.split()[1])
 
@@ -72,6 +74,8 @@ def named_object_problems(
         yield from custom_kind_problems(kube, reference.path, reference.name, reference.holds)
         return
     body = kube.get(_path(namespace, reference))
+    if body is None and reference.created_by_program:
+        return
     if body is None:
         where = "" if reference.kind in _CLUSTER_WIDE else f' in the namespace "{namespace}"'
         step = "Create it first."

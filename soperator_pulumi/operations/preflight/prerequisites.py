@@ -1,6 +1,7 @@
 """Checks of a cluster's namespace, and of the objects that the spec names."""
 
 from collections.abc import Iterator
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,6 +22,8 @@ class PrerequisitesInputs(BaseModel):
 
     namespace: str
     create_namespace: bool
+    namespace_created_by_program: bool = False
+    """True if the program creates the namespace itself, before the cluster: a preview does not find it yet."""
     keep_namespace: bool = True
     """False if Pulumi deletes a namespace that leaves the program."""
     owner: str
@@ -35,6 +38,12 @@ class PrerequisitesInputs(BaseModel):
     """Addresses of the Kubernetes API in CIDR notation; None to use those of the cluster's own Service."""
     ipv6: bool = False
     """True if Slurm uses IPv6 addresses."""
+
+    @property
+    def strict(self) -> Self:
+        """The same, for an `up` in which everything that the program creates before the cluster exists."""
+        references = tuple(reference.model_copy(update={"created_by_program": False}) for reference in self.references)
+        return self.model_copy(update={"references": references, "namespace_created_by_program": False})
 
 
 def problems(kube: Kube, wanted: PrerequisitesInputs, before: PrerequisitesInputs | None = None) -> Iterator[Problem]:
@@ -54,14 +63,18 @@ def problems(kube: Kube, wanted: PrerequisitesInputs, before: PrerequisitesInput
         yield from _tenant_problems(kube, wanted, before)
         if text := holder.problem(kube, wanted.namespace, wanted.component, before.component if before else ""):
             yield Problem("namespace", text)
-    for reference in wanted.references:
-        yield from named_object_problems(
+    named = [
+        problem
+        for reference in wanted.references
+        for problem in named_object_problems(
             kube,
             reference,
             wanted.namespace,
             create_namespace=wanted.create_namespace,
             namespace_exists=namespace is not None,
         )
+    ]
+    yield from dict.fromkeys(named)  # a Secret has a reference for every key of it that is read
     if not wanted.ipv6:
         yield from ipv6_problems(kube)
 
@@ -71,8 +84,11 @@ def _namespace_problems(
 ) -> Iterator[Problem]:
     name = wanted.namespace
     if namespace is None:
-        if not wanted.create_namespace:
-            text = f'"{name}" does not exist, and create_namespace is false. Create it, or set create_namespace: true.'
+        if not wanted.create_namespace and not wanted.namespace_created_by_program:
+            text = (
+                f'"{name}" does not exist, and create_namespace is false. Create it, or set create_namespace: true. '
+                "If the cluster's program creates it, name the Namespace in the cluster's depends_on."
+            )
             yield Problem("namespace", text)
         return
     metadata = namespace["metadata"]

@@ -86,7 +86,10 @@ def test_a_namespace_of_someone_else_is_not_taken_over() -> None:
 
 def test_a_namespace_that_is_to_exist_must() -> None:
     assert found(SmallWorld(), create_namespace=False) == [
-        'namespace: "hpc" does not exist, and create_namespace is false. Create it, or set create_namespace: true.'
+        (
+            'namespace: "hpc" does not exist, and create_namespace is false. Create it, or set create_namespace: true. '
+            "If the cluster's program creates it, name the Namespace in the cluster's depends_on."
+        )
     ]
 
 
