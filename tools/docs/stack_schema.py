@@ -9,8 +9,10 @@ from pydantic.json_schema import JsonSchemaValue
 from soperator_pulumi.policy.registry import POLICIES
 from soperator_pulumi.policy.stack_rules import PolicySpec
 from soperator_pulumi.spec.cluster import ClusterSpec
+from soperator_pulumi.spec.node_set import NodeSetSpec
 from soperator_pulumi.spec.platform.platform_spec import PlatformSpec
 from soperator_pulumi.spec.types.deferred import MAY_BE_OUTPUT
+from soperator_pulumi.spec.types.machine_size import NUMBER_OF_MACHINE, PLACEHOLDER
 from soperator_pulumi.stack import stack_config, stack_outputs
 from tools import paths
 from tools.docs.model_schema import DEFINITIONS, Definitions, describe
@@ -89,7 +91,10 @@ def _keys(cluster: JsonSchemaValue, policy: JsonSchemaValue) -> dict[str, JsonSc
 
 
 def _definitions() -> Definitions:
-    """Return the schemas of all models, and of a reference to another stack, which every deferred value may be."""
+    """Return the schemas of all models, with placeholders for sizes, and of a reference to another stack.
+
+    Every deferred value may be such a reference.
+    """
     found: Definitions = {}
     describe(ClusterSpec, found)
     describe(PlatformSpec, found)
@@ -102,6 +107,11 @@ def _definitions() -> Definitions:
         stack_outputs.OUTPUT: {"description": "Name of the stack's output.", "type": "string"},
     }
     definitions = {name: _with_references(entry) for name, entry in found.items()}
+    fields = definitions[NodeSetSpec.__name__]["properties"]
+    placeholder = {"type": "string", "pattern": f"^(?:{PLACEHOLDER.pattern})$"}
+    for name, field in NodeSetSpec.model_fields.items():
+        if NUMBER_OF_MACHINE in field.metadata:
+            fields[name] = _or(placeholder, fields[name])
     return {
         **definitions,
         _REFERENCE: {**_closed(reference, [*reference]), "description": "An output of another stack."},

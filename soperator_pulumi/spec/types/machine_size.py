@@ -10,12 +10,13 @@ from pydantic import BeforeValidator
 
 from soperator_pulumi.spec.validation.base import refused
 
-_PLACEHOLDER = re.compile(r"all(?: but (\d{1,7}(?:\.\d{1,3})?))?")
+PLACEHOLDER = re.compile(r"all(?: but (\d{1,7}(?:\.\d{1,3})?))?")
+"""Form of a placeholder. The group is what is left to others on the machine."""
 
 
 def kept_back(value: object) -> float | None:
     """Return what a placeholder leaves to others on the machine, 0 for `all`; None for any other value."""
-    found = _PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
+    found = PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
     return None if found is None else float(found[1] or 0)
 
 
