@@ -120,6 +120,7 @@ class NodeSet(pulumi.ComponentResource):
             policy=policy,
             rolling_update=node_set.rolling_update.model_dump(mode="json"),
             memory_mib={member.name: member.scheduled_memory_mib for member in parts.spec.node_sets},
+            cpus={member.name: member.job_cpus for member in parts.spec.node_sets},
             opts=own.options(depends_on=[self.stateful_set, self.drain_gate]),
         )
         self.register_outputs({})

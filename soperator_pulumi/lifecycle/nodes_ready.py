@@ -24,10 +24,11 @@ from soperator_pulumi.operations.nodes.registration import Registration
 from soperator_pulumi.operations.nodes.rolling_update import RollingUpdate
 from soperator_pulumi.operations.progress import MachineClock, report
 from soperator_pulumi.slurm.client import SlurmClient
+from soperator_pulumi.slurm.models import NodeSize
 from soperator_pulumi.spec.drain import RollingUpdateSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
-_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY, "memory_mib"})
+_NOT_COMPARED = frozenset({KUBECONFIG, CONTEXT, PROVIDER_KEY, "memory_mib", "cpus"})
 
 
 class NodesReadyInputs(ClusterRef):
@@ -44,6 +45,13 @@ class NodesReadyInputs(ClusterRef):
     rolling_update: RollingUpdateSpec
     memory_mib: dict[str, int] = Field(default_factory=dict)
     """Memory that Slurm schedules on a node, in MiB, by node set of the cluster. Only previews use it."""
+    cpus: dict[str, int] = Field(default_factory=dict)
+    """CPUs of a node that jobs get, by node set. Only previews use it. States of older versions don't have it."""
+
+    @property
+    def sizes(self) -> dict[str, NodeSize]:
+        """Size of a node for jobs, by node set of the cluster."""
+        return {name: NodeSize(mib, self.cpus.get(name)) for name, mib in self.memory_mib.items()}
 
 
 class NodesReadyProvider(LiveProvider):
@@ -119,7 +127,7 @@ class NodesReadyProvider(LiveProvider):
                 inputs.timeout_seconds,
                 tolerated if inputs.wait_until_ready else inputs.replicas,
                 inputs.rolling_update.idle_wait.total_seconds(),
-                inputs.memory_mib,
+                inputs.sizes,
             ),
             NodeCleanup(kube, slurm, inputs.namespace, inputs.owner),
             inputs.timeout_seconds,
@@ -145,6 +153,7 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
         policy: Mapping[str, Any],
         rolling_update: Mapping[str, Any],
         memory_mib: Mapping[str, int],
+        cpus: Mapping[str, int],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Register the resource.
@@ -163,6 +172,7 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             rolling_update: The node set's `rolling_update`, as JSON.
             memory_mib: Memory that Slurm schedules on a node, in MiB, by node set of the cluster. A preview names jobs
                 that wait for more.
+            cpus: CPUs of a node that jobs get, by node set of the cluster, for the same purpose.
             opts: Options of the resource.
         """
         inputs = {
@@ -175,5 +185,6 @@ class NodesReady(LiveResource, module="soperator", name="NodesReady"):
             "policy": {**policy},
             "rolling_update": {**rolling_update},
             "memory_mib": {**memory_mib},
+            "cpus": {**cpus},
         }
         super().__init__(NodesReadyProvider(), resource_name, cluster, inputs, opts)

@@ -42,6 +42,8 @@ class Node:
     """Health checks that fail and drain nothing. `round` means that the rounds have stopped."""
     memory_mib: int = 0
     """Memory that Slurm schedules there (RealMemory), in MiB."""
+    cpus: int = 0
+    """CPUs for jobs: without those of reserved cores (CPUEfctv)."""
     partitions: frozenset[str] = frozenset()
     """Partitions of the node."""
 
@@ -68,6 +70,20 @@ class Node:
         """The state in the words of `sinfo`, with the reason if there is one."""
         state = "+".join(sorted(self.state, key=lambda flag: (flag not in _USABLE, flag))).lower()
         return f"{state} ({self.reason})" if self.reason else state
+
+
+@dataclass(frozen=True)
+class NodeSize:
+    """Size of a node for jobs."""
+
+    memory_mib: int
+    """Memory that Slurm schedules there, in MiB."""
+    cpus: int | None
+    """CPUs without those of reserved cores; None if the number is unknown, and jobs fit by their CPUs then."""
+
+    def takes(self, job: "Job") -> bool:
+        """Return True if the node is large enough for a job's part."""
+        return self.memory_mib >= job.node_memory_mib and (self.cpus is None or self.cpus >= job.node_cpus)
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,8 @@ class Job:
     """Number of nodes that it holds, or needs at least."""
     node_memory_mib: int = 0
     """Memory that it needs at least on every node, in MiB; 0 for a job that takes what there is (`--mem=0`)."""
+    node_cpus: int = 0
+    """CPUs that it needs at least on some node."""
     generic_resources: frozenset[str] = frozenset()
     """Names of the generic resources that it needs, such as `gpu`."""
 

@@ -72,6 +72,7 @@ def _node(node: dict[str, Any]) -> Node:
         weight=_count(node.get("weight")) or 1,
         generic_resources=frozenset(_names_of(str(node.get("gres") or ""))),
         memory_mib=_count(node.get("real_memory")),
+        cpus=_count(node.get("effective_cpus")),
         partitions=frozenset(_words(node.get("partitions") or ())),
         findings=tuple(_words(extra.removeprefix(_FINDINGS))) if extra.startswith(_FINDINGS) else (),
     )
@@ -100,6 +101,7 @@ def _job(job: dict[str, Any]) -> Job:
         unreadable_nodes=printable(asked) if required is None else "",
         node_count=max(1, _count(job.get("node_count"))),
         node_memory_mib=_node_memory_mib(job),
+        node_cpus=_node_cpus(job),
         generic_resources=frozenset(_requested(job)),
         ends_at=_end(job),
         requeueable=bool(job.get("requeue")) and bool(job.get("batch_flag")),
@@ -138,9 +140,18 @@ def _node_memory_mib(job: dict[str, Any]) -> int:
     by_cpu = _count(job.get("memory_per_cpu"))
     if not by_cpu:
         return _count(job.get("memory_per_node"))
+    return by_cpu * _node_cpus(job)
+
+
+def _node_cpus(job: dict[str, Any]) -> int:
+    """Return the least CPUs that a job needs on its fullest node.
+
+    `minimum_cpus_per_node` covers `--cpus-per-task`, `--ntasks-per-node` and `--mincpus`; `-n` with `-N` gives a share
+    of all CPUs. After a restart of slurmctld, `max_nodes` of pending jobs is 0 (measured with 26.05).
+    """
     most_nodes = _count(job.get("max_nodes"))
     spread = -(-_count(job.get("cpus")) // most_nodes) if most_nodes else 1
-    return by_cpu * max(1, spread, _count(job.get("minimum_cpus_per_node")))
+    return max(1, spread, _count(job.get("minimum_cpus_per_node")))
 
 
 def _requested(job: dict[str, Any]) -> Iterator[str]:

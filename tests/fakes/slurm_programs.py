@@ -135,6 +135,7 @@ class Programs:
             "active_features": [record.name.rpartition("-")[0]],
             "weight": record.weight,
             "real_memory": record.memory_mib,
+            "effective_cpus": record.cpus,
             "partitions": ["main"],
             "gres": record.gres,
             "extra": record.extra,
@@ -153,6 +154,7 @@ class Programs:
             "nodes": ",".join(job.nodes),
             "node_count": {"set": True, "infinite": False, "number": job.width},
             "memory_per_node": {"set": True, "infinite": False, "number": job.memory_mib},
+            "minimum_cpus_per_node": {"set": True, "infinite": False, "number": job.cpus},
             "required_nodes": ",".join(sorted(job.required)),
             "time_limit": {
                 "set": job.limit_seconds is not None,

@@ -39,6 +39,7 @@ class Record:
     set_at: float = 0.0
     weight: int = 1
     memory_mib: int = 0
+    cpus: int = SLOTS
     gres: str = ""
     extra: str = ""
     shown: tuple[str, ...] = ()
@@ -59,6 +60,8 @@ class Job:
     required: frozenset[str] = frozenset()
     memory_mib: int = 0
     """Memory that it asks for on a node; nothing here depends on it."""
+    cpus: int = 1
+    """CPUs that it asks for on a node; nothing here depends on them."""
     partition: str = "main"
     requeue: bool = True
     batch: bool = True

@@ -12,12 +12,12 @@ from soperator_pulumi.operations.nodes.drain_override import policy_of
 from soperator_pulumi.operations.nodes.rolling_update_text import counts, order
 from soperator_pulumi.operations.nodes.rolling_update_text import progress as rolling_progress
 from soperator_pulumi.operations.nodes.undrain import continue_or_undo
-from soperator_pulumi.slurm.drain.lowered_memory import held_lines
+from soperator_pulumi.slurm.drain.lowered_sizes import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan, Waiting, plan
 from soperator_pulumi.slurm.drain.plan_text import aborted, preview, progress, time_left
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
-from soperator_pulumi.slurm.models import Job, Node, Reservation, Snapshot
+from soperator_pulumi.slurm.models import Job, Node, NodeSize, Reservation, Snapshot
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.drain import DrainSpec, OnTimeout
 from soperator_pulumi.spec.types.duration import duration_text
@@ -102,12 +102,13 @@ def recreation() -> str:
 def held() -> str:
     job = Job(4712, "alice", "train.sh", TRAIN.partitions, frozenset({"PENDING"}), "", frozenset())
     waiting = replace(job, node_memory_mib=65536)
+    wide = replace(job, job_id=4713, node_cpus=96)
     nodes = [
-        Node(name, frozenset({"IDLE"}), frozenset(), memory_mib=65536, partitions=TRAIN.partitions)
+        Node(name, frozenset({"IDLE"}), frozenset(), memory_mib=65536, cpus=96, partitions=TRAIN.partitions)
         for name in gpu(0, 1)
     ]
-    before = Snapshot({node.name: node for node in nodes}, (waiting,), (), NOW)
-    return "\n".join(held_lines("gpu", gpu(0, 1), {"gpu": 64512}, before))
+    before = Snapshot({node.name: node for node in nodes}, (waiting, wide), (), NOW)
+    return "\n".join(held_lines("gpu", gpu(0, 1), {"gpu": NodeSize(64512, 92)}, before))
 
 
 def recreating() -> str:

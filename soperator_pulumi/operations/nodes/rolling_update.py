@@ -30,13 +30,13 @@ from soperator_pulumi.operations.nodes.registration import NodeSetStatus, Regist
 from soperator_pulumi.operations.nodes.rolling_update_text import counts, order, progress, to_go_on
 from soperator_pulumi.operations.progress import report_pause_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain.formatting import span
-from soperator_pulumi.slurm.drain.lowered_memory import held_lines
+from soperator_pulumi.slurm.drain.lowered_sizes import held_lines
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.plan_text import time_left
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
-from soperator_pulumi.slurm.models import Job, Snapshot
+from soperator_pulumi.slurm.models import Job, NodeSize, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
 from soperator_pulumi.spec.types.int_or_percent import Share
 
@@ -62,9 +62,9 @@ class RollingUpdate:
     """Number of nodes with new pods that may be missing without stopping the update."""
     idle_seconds: float = 0
     """Time in which only idle nodes are drained, in seconds."""
-    memory_mib: Mapping[str, int] = field(default_factory=dict)
-    """Memory that Slurm schedules on a node after the update, in MiB, by node set of the cluster. Default: unknown, and
-    no job that waits for more is named."""
+    sizes: Mapping[str, NodeSize] = field(default_factory=dict)
+    """Size of a node for jobs after the update, by node set of the cluster. Default: unknown, and no job that waits for
+    a larger node is named."""
 
     def outdated(self, status: NodeSetStatus) -> tuple[str, ...]:
         """Return the nodes to recreate: those of an older template that are not about to leave."""
@@ -90,7 +90,7 @@ class RollingUpdate:
             return [f"{node_set}: {compress(names)} will be recreated; their jobs are not known: {error}"]
         recreation = self.recreation(replace(status, nodes=snapshot.nodes), snapshot.jobs)
         idle = f"Nodes with jobs are drained after {span(self.idle_seconds)} (rolling_update.idle_wait)."
-        held = held_lines(self.registration.node_set, names, self.memory_mib, snapshot)
+        held = held_lines(self.registration.node_set, names, self.sizes, snapshot)
         return [*lines, *held, order(recreation, names), *([idle] if self.policy.wait and self.idle_seconds else [])]
 
     def preview_nodes(self, status: NodeSetStatus, names: Sequence[str]) -> list[str]:

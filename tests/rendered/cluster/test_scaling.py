@@ -130,12 +130,17 @@ def test_the_spec_of_a_node_set_reaches_what_drains_waits_and_renews() -> None:
     assert json.loads(annotations[POLICY_ANNOTATION]) == policy
 
 
-def test_every_node_set_knows_the_memory_of_all_as_slurm_schedules_it() -> None:
+def test_every_node_set_knows_the_sizes_of_all_as_slurm_schedules_them() -> None:
+    sizes = (("cpu", 8, 0), ("big", 64, 1))
     deployment = a_deployment(
-        node_sets=[{"name": name, "cpus": 4, "memory_gib": size} for name, size in (("cpu", 8), ("big", 64))]
+        node_sets=[
+            {"name": name, "cpus": 4, "memory_gib": size, "reserved_cores": reserved} for name, size, reserved in sizes
+        ],
+        slurm={"constrain": "cgroup"},
     )
     for name in ("hpc-cpu-ready", "hpc-big-ready"):
         assert deployment.one(name).inputs["memory_mib"] == {"cpu": 7936, "big": 64512}
+        assert deployment.one(name).inputs["cpus"] == {"cpu": 4, "big": 3}
 
 
 def test_the_time_for_pods_that_are_no_workers_reaches_all_that_waits_for_them() -> None:

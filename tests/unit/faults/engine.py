@@ -13,6 +13,7 @@ from typing import Any
 from soperator_pulumi.spec.drain import DrainSpec
 from tests.fakes.kubernetes import template_of
 from tests.fakes.objects import NAMESPACE, KilledError, labels_of
+from tests.fakes.slurmctld import SLOTS
 from tests.fakes.workers import OWNER
 from tests.unit.faults.faults import Faults
 from tests.unit.faults.stage import STAGE, provider
@@ -33,6 +34,7 @@ class NodeSet:
     wait_until_ready: bool = True
     max_unready: int = 0
     memory_mib: int = 0
+    cpus: int = SLOTS
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,11 @@ class Engine:
         place = {"namespace": NAMESPACE, "namespace_uid": recorded or _namespace_uid(self), "owner": OWNER}
         policies = {name: node_set.policy.model_dump(mode="json") for name, node_set in program.node_sets.items()}
         every = {**place, "selector": labels_of("worker"), "policies": policies}
-        memory_mib = {name: float(node_set.memory_mib) for name, node_set in program.node_sets.items()}
-        chains = [
-            _chain(place, name, node_set, policies[name], memory_mib) for name, node_set in program.node_sets.items()
-        ]
+        sizes = {
+            "memory_mib": {name: float(node_set.memory_mib) for name, node_set in program.node_sets.items()},
+            "cpus": {name: float(node_set.cpus) for name, node_set in program.node_sets.items()},
+        }
+        chains = [_chain(place, name, node_set, policies[name], sizes) for name, node_set in program.node_sets.items()]
         steps = [step for chain in (reversed(chains) if program.other_way_round else chains) for step in chain]
         waits = [step for step in steps if step[0].startswith("NodesReady")]
         guarded = [step for step in steps if step not in waits]
@@ -206,7 +209,7 @@ class Engine:
 
 
 def _chain(
-    place: Json, name: str, node_set: NodeSet, policy: Json, memory_mib: Mapping[str, float]
+    place: Json, name: str, node_set: NodeSet, policy: Json, sizes: Mapping[str, Mapping[str, float]]
 ) -> list[tuple[str, Json]]:
     own = {**place, "node_set": name, "selector": labels_of("worker", name)}
     judged = {**own, "policy": policy}
@@ -233,7 +236,7 @@ def _chain(
                 "max_unready": node_set.max_unready,
                 "wait_until_ready": node_set.wait_until_ready,
                 "rolling_update": {"max_unavailable": node_set.max_unavailable, "idle_wait": node_set.idle_wait},
-                "memory_mib": memory_mib,
+                **sizes,
             },
         ),
     ]

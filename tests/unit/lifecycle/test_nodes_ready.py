@@ -47,10 +47,14 @@ def test_a_changed_policy_is_a_change_that_is_recorded(model: Model) -> None:
     assert (NodesReadyProvider().update("", state, news).outs or {})["policy"]["timeout"] == "5m"
 
 
-def test_memory_of_node_sets_is_no_change_by_itself_and_may_be_missing_in_older_states(model: Model) -> None:
+@pytest.mark.parametrize("missing", [{"cpus"}, {"cpus", "memory_mib"}])
+def test_sizes_of_nodes_are_no_change_by_themselves_and_may_be_missing_in_older_states(
+    model: Model, missing: set[str]
+) -> None:
     state = model.engine.state[NAME]
-    older = {key: value for key, value in state.items() if key != "memory_mib"}
-    assert not NodesReadyProvider().diff("", older, {**state, "memory_mib": {"gpu": 64.0, "new": 32.0}}).changes
+    older = {key: value for key, value in state.items() if key not in missing}
+    sizes = {"memory_mib": {"gpu": 64.0, "new": 32.0}, "cpus": {"gpu": 14.0, "new": 4.0}}
+    assert not NodesReadyProvider().diff("", older, {**state, **sizes}).changes
     assert NodesReadyProvider().read("", older).outs
 
 

@@ -163,6 +163,33 @@ def test_the_least_memory_on_a_node_is_what_a_job_asks_for_or_its_processors_sha
 
 
 @pytest.mark.parametrize(
+    ("asked", "cpus"),  # as Slurm 26.05 printed them for these options of sbatch
+    [
+        ({"cpus": number(16), "minimum_cpus_per_node": number(16), "max_nodes": number(1)}, 16),  # -c16
+        ({"cpus": number(16), "minimum_cpus_per_node": number(1), "max_nodes": number(1)}, 16),  # -n16 -N1
+        ({"cpus": number(16), "minimum_cpus_per_node": number(1), "max_nodes": number(16)}, 1),  # -n16
+        ({"cpus": number(30), "minimum_cpus_per_node": number(1), "max_nodes": number(2)}, 15),  # -n30 -N2 --exclusive
+        ({"cpus": number(32), "minimum_cpus_per_node": number(16), "max_nodes": number(2)}, 16),  # --ntasks-per-node=16
+        ({"cpus": number(1), "minimum_cpus_per_node": number(16), "max_nodes": number(0)}, 16),  # --mincpus=16
+        ({"cpus": number(1), "minimum_cpus_per_node": number(1), "max_nodes": number(0)}, 1),  # --exclusive
+        ({}, 1),
+    ],
+)
+def test_the_least_cpus_on_a_node_are_what_a_job_asks_for_or_its_tasks_share(
+    asked: dict[str, object], cpus: int
+) -> None:
+    (job,) = read_jobs(a_job(**asked))
+    assert job.node_cpus == cpus
+
+
+def test_the_cpus_of_a_node_are_those_that_jobs_get(nodes: dict[str, Node]) -> None:
+    assert nodes["cpu-0"].cpus == 4
+    reserving = {"name": "cpu-0", "state": ["IDLE"], "cpus": 16, "effective_cpus": 14}
+    (found,) = read_nodes(json.dumps({"nodes": [reserving]}))
+    assert found.cpus == 14
+
+
+@pytest.mark.parametrize(
     ("asked", "names"),
     [
         ({"tres_per_node": "gres/gpu:2"}, {"gpu"}),

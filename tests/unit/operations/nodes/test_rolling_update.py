@@ -305,6 +305,16 @@ def test_a_preview_names_jobs_that_wait_for_more_memory_than_recreated_nodes_hav
     assert not any("MiB on a node" in line for line in model.preview(3, template="b", memory_mib=2048))
 
 
+def test_a_preview_names_jobs_that_wait_for_cpus_of_cores_that_are_reserved_on_recreated_nodes(model: Model) -> None:
+    for _ in range(6):  # a node takes two
+        model.submit(seconds=200)
+    model.submit(cpus=2)
+    model.submit(cpus=1)
+    named = [line for line in model.preview(3, template="b", cpus=1) if "CPUs on a node" in line]
+    assert [line.strip()[:5] for line in named] == ["job 7"]
+    assert not any("CPUs on a node" in line for line in model.preview(3, template="b"))
+
+
 def test_a_preview_that_lowers_two_node_sets_names_a_job_that_fits_on_neither_afterwards(model: Model) -> None:
     sets = {"cpu": NodeSet(1, DrainSpec()), "gpu": NodeSet(1, DrainSpec())}
     model.begin()

@@ -1,27 +1,30 @@
-"""Jobs that wait for more memory than nodes will have are named before Slurm holds them."""
+"""Jobs that wait for larger nodes than there will be are named before Slurm holds them."""
 
 import time
 from dataclasses import replace
 from typing import Any
 
-from soperator_pulumi.slurm.drain.lowered_memory import held_lines
-from soperator_pulumi.slurm.models import Job, Node, Snapshot
+from soperator_pulumi.slurm.drain.lowered_sizes import held_lines
+from soperator_pulumi.slurm.models import Job, Node, NodeSize, Snapshot
 from tests.unit.slurm.drain.situation import job, node, snapshot
 
 MIB = 8192
+CPUS = 16
 
 
 def nodes(*names: str, mib: int = MIB, partition: str = "main") -> list[Node]:
-    return [replace(node(name), memory_mib=mib, partitions=frozenset({partition})) for name in names]
+    return [replace(node(name), memory_mib=mib, cpus=CPUS, partitions=frozenset({partition})) for name in names]
 
 
 def waiting(number: int, mib: int, **more: Any) -> Job:
     return replace(job(number, state="PENDING", **more), partitions=frozenset({"main"}), node_memory_mib=mib)
 
 
-def lines(said: Snapshot, *names: str, mib: int = 7936, **others: int) -> list[str]:
+def lines(said: Snapshot, *names: str, mib: int = 7936, cpus: int | None = CPUS, **others: int) -> list[str]:
     """Return the lines about nodes of the set `cpu`; the set `big` stays as it is by default."""
-    return [*held_lines("cpu", names, {"big": MIB, "cpu": mib, **others}, said)]
+    memory_mib = {"big": MIB, **others}
+    sizes = {name: NodeSize(size, CPUS) for name, size in memory_mib.items()}
+    return [*held_lines("cpu", names, {**sizes, "cpu": NodeSize(mib, cpus)}, said)]
 
 
 def test_a_job_that_asks_for_all_memory_of_a_node_is_named_with_the_command_that_lowers_it() -> None:
@@ -42,15 +45,14 @@ def test_a_job_that_finds_its_nodes_elsewhere_is_not_named() -> None:
 
 def test_a_job_whose_other_nodes_are_lowered_in_the_same_update_is_named_for_both_node_sets() -> None:
     said = snapshot([*nodes("a-0"), *nodes("b-0")], [waiting(7, MIB)])
-    memory_mib = {"a": 7936, "b": 7936}
-    assert [*held_lines("a", ["a-0"], memory_mib, said)]
-    assert [*held_lines("b", ["b-0"], memory_mib, said)]
+    sizes = {"a": NodeSize(7936, CPUS), "b": NodeSize(7936, CPUS)}
+    assert [*held_lines("a", ["a-0"], sizes, said)]
+    assert [*held_lines("b", ["b-0"], sizes, said)]
 
 
 def test_a_job_whose_other_nodes_leave_is_named() -> None:
-    assert [
-        *held_lines("cpu", ["cpu-0"], {"cpu": 7936}, snapshot([*nodes("cpu-0"), *nodes("big-0")], [waiting(7, MIB)]))
-    ]
+    said = snapshot([*nodes("cpu-0"), *nodes("big-0")], [waiting(7, MIB)])
+    assert [*held_lines("cpu", ["cpu-0"], {"cpu": NodeSize(7936, CPUS)}, said)]
 
 
 def test_a_job_that_only_loses_nodes_of_another_set_is_not_named_for_this_one() -> None:
@@ -81,6 +83,42 @@ def test_nodes_of_other_partitions_and_nodes_that_a_job_does_not_ask_for_are_not
 def test_a_job_that_could_never_run_and_jobs_that_run_are_not_named() -> None:
     running = replace(waiting(8, MIB), state=frozenset({"RUNNING"}))
     assert not lines(snapshot(nodes("cpu-0"), [waiting(7, 2 * MIB), running]), "cpu-0")
+
+
+def test_a_job_that_asks_for_cpus_of_cores_that_are_reserved_is_named_and_has_to_be_submitted_again() -> None:
+    asks = [replace(waiting(number, 0), node_cpus=cpus) for number, cpus in ((7, 16), (8, 14))]
+    assert lines(snapshot(nodes("cpu-0"), asks), "cpu-0", mib=MIB, cpus=14) == [
+        "Held by Slurm (BadConstraints) once these nodes have 14 CPUs, because too few others have what they ask for:",
+        (
+            "  job 7 (alice, train.sh), 16 CPUs on a node. To let it start on them, cancel it and submit it with at "
+            "most 14 CPUs on a node"
+        ),
+    ]
+
+
+def test_a_job_is_told_of_what_it_asks_too_much_of_and_the_heading_of_all_that_shrinks() -> None:
+    asks = [replace(waiting(7, MIB), node_cpus=1), replace(waiting(8, MIB), node_cpus=16)]
+    first, *found = lines(snapshot(nodes("cpu-0"), asks), "cpu-0", cpus=1)
+    assert "once these nodes have 1 CPU and 7936 MiB, because" in first
+    assert [line.partition(", ")[2].partition("train.sh), ")[2] for line in found] == [
+        "8192 MiB on a node. To let it start on them: scontrol update jobid=7 MinMemoryNode=7936",
+        (
+            "16 CPUs and 8192 MiB on a node. To let it start on them, cancel it and submit it with at most 1 CPU and "
+            "7936 MiB on a node"
+        ),
+    ]
+
+
+def test_a_job_that_finds_its_cpus_elsewhere_is_not_named_but_is_if_the_other_nodes_leave() -> None:
+    asks = replace(waiting(7, 0), node_cpus=16)
+    said = snapshot([*nodes("cpu-0"), *nodes("big-0")], [asks])
+    assert not lines(said, "cpu-0", cpus=14)
+    assert [*held_lines("cpu", ["cpu-0"], {"cpu": NodeSize(MIB, 14)}, said)]
+
+
+def test_without_the_cpus_of_the_node_set_only_memory_is_compared() -> None:
+    said = snapshot(nodes("cpu-0"), [replace(waiting(7, MIB), node_cpus=16), replace(waiting(8, 0), node_cpus=16)])
+    assert [line.strip()[:5] for line in lines(said, "cpu-0", cpus=None)[1:]] == ["job 7"]
 
 
 def test_more_memory_holds_no_job() -> None:
