@@ -21,8 +21,8 @@ help:  ## list these commands
 up: .venv/.installed  ## start a cluster on this machine (or take that of KUBECONFIG) and deploy Slurm; MACHINES=3 for several
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.up --stack $(STACK) $(if $(MACHINES),--machines '$(MACHINES)')
 
-preflight: .venv/.installed  ## check the Kubernetes of a stack before anything is applied: make preflight STACK=prod
-	@$(PYTHON) -m tools.preflight_stack --stack $(STACK) $(if $(JSON),--json) $(OPTIONS)
+preflight: .venv/.installed  ## check the Kubernetes of a stack before anything is applied: make preflight STACK=prod; WRITE_SIZES=1 first writes the sizes of its nodes
+	@$(PYTHON) -m tools.preflight_stack --stack $(STACK) $(if $(WRITE_SIZES),--write-sizes) $(if $(JSON),--json) $(OPTIONS)
 
 preview: .venv/.installed  ## print what `make up` would change, and the nodes and jobs it would touch; with POLICY=policy, judge it
 	@POLICY_PACKS="$(POLICY)" $(PYTHON) -m tools.preview --stack $(STACK)

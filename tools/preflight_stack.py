@@ -4,13 +4,18 @@ import argparse
 import signal
 import sys
 
+import pulumi
+
 from soperator_pulumi.cli import preflight
 from soperator_pulumi.errors import KubernetesError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.stack.preflight_plan import plans_of
+from soperator_pulumi.stack.written_sizes import write_sizes
 from tools import chosen_cluster, console, paths
 from tools.console import UserError, say
+from tools.engine import Target
+from tools.engine.project import stack_file
 from tools.render import rendered_deployment
 
 
@@ -24,11 +29,14 @@ def main() -> int:
     chosen = chosen_cluster.choose()
     if chosen.embedded is not None and not chosen.kubeconfig.exists():
         raise UserError("There is no cluster to look at. Start one: make up")
-    deployment = rendered_deployment(paths.ROOT, given.stack, options.stack_outputs)
+    access = Access(str(chosen.kubeconfig), chosen.context)
     try:
-        plans = plans_of(deployment, Access(str(chosen.kubeconfig), chosen.context))
-        return preflight.check([(plan, Cluster(access)) for plan, access in plans], options, say)
-    except (KubernetesError, SpecError) as error:
+        if given.write_sizes:
+            target = Target(project=paths.ROOT, stack=given.stack, state=paths.state_dir())
+            write_sizes(stack_file(target), options.stack_outputs, access, Cluster, say)
+        plans = plans_of(rendered_deployment(paths.ROOT, given.stack, options.stack_outputs), access)
+        return preflight.check([(plan, Cluster(of_plan)) for plan, of_plan in plans], options, say)
+    except (KubernetesError, SpecError, pulumi.RunError) as error:
         return preflight.not_checked(error, json=given.json)
 
 

@@ -54,6 +54,11 @@ class Options:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that all preflight commands share."""
+    parser.add_argument(
+        "--write-sizes",
+        action="store_true",
+        help="first write the size that machines have for a node into the file, in place of `all` or `all but 2`",
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--read-only", action="store_true", help="start no pod, and create nothing")
     lists: dict[str, tuple[Collection[str], str]] = {
@@ -117,11 +122,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig", metavar="FILE", help="kubeconfig file (default: that of the stack; without one, KUBECONFIG)"
     )
     parser.add_argument("--context", help="context in it (default: that of the stack; without one, the current one)")
-    parser.add_argument(
-        "--write-sizes",
-        action="store_true",
-        help="first write the size that machines have for a node into FILE, in place of `all` or `all but 2`",
-    )
     add_options(parser)
 
 
