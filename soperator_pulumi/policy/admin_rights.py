@@ -27,8 +27,18 @@ class _Right(NamedTuple):
     """True if the right in one namespace makes an admin of that namespace."""
 
 
+_WORKLOADS = (
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    *(("apps", kind) for kind in ("daemonsets", "deployments", "replicasets", "statefulsets")),
+    *(("batch", kind) for kind in ("cronjobs", "jobs")),
+)
+"""Groups and kinds of objects that run containers, with any ServiceAccount of their namespace."""
+
+_CHANGE = ("create", "update", "patch")
+
 _STRONG = (
-    *(_Right(verb, _UNHEARD_OF, _UNHEARD_OF, f"{verb} anything") for verb in ("create", "update", "patch")),
+    *(_Right(verb, _UNHEARD_OF, _UNHEARD_OF, f"{verb} anything") for verb in _CHANGE),
     *(
         _Right(verb, _API, kind, f"{verb} any role")
         for verb in ("escalate", "bind")
@@ -43,14 +53,24 @@ _STRONG = (
         for verb in ("get", "list", "watch")
     ),
     *(_Right(verb, "", "pods/exec", "run commands in any pod", in_namespace=False) for verb in ("create", "get")),
+    *(
+        _Right(verb, group, kind, "run pods with any ServiceAccount", in_namespace=False)
+        for verb in _CHANGE
+        for group, kind in _WORKLOADS
+    ),
+    *(
+        _Right(verb, "", "pods/ephemeralcontainers", "run containers in any pod", in_namespace=False)
+        for verb in ("update", "patch")
+    ),
     _Right("create", "", "serviceaccounts/token", "make a token of any ServiceAccount", in_namespace=False),
     *(
         _Right(verb, "", "nodes/proxy", "run commands in any pod by its kubelet", in_namespace=False)
         for verb in ("create", "get")
     ),
     *(
-        _Right(verb, _WEBHOOKS, "mutatingwebhookconfigurations", "change any object by a webhook", in_namespace=False)
-        for verb in ("create", "update", "patch")
+        _Right(verb, _WEBHOOKS, f"{kind}webhookconfigurations", f"{does} any object by a webhook", in_namespace=False)
+        for verb in _CHANGE
+        for kind, does in (("mutating", "change"), ("validating", "read"))
     ),
     *(
         _Right(verb, _CERTIFICATES, "certificatesigningrequests/approval", "approve any certificate", False)
@@ -183,10 +203,11 @@ ADMIN_RIGHTS = StackPolicy(
     description="No ServiceAccount of the program has rights that make an admin of the Kubernetes cluster.",
     violated_by="a ClusterRoleBinding or RoleBinding of a ServiceAccount, or of a group with all of them, to "
     "`cluster-admin` or a role that may create, update or patch `*`, `escalate` or `bind` roles; a ClusterRoleBinding "
-    "to a role that may `impersonate` or read Secrets, such as `edit`, run commands in pods, make tokens, or change "
-    "webhooks; in any number of rules, and by aggregation",
+    "to a role that may `impersonate` or read Secrets, such as `edit`, run commands in pods, create or change pods, "
+    "Deployments, Jobs and their like, make tokens, or change webhooks; in any number of rules, and by aggregation",
     cure="Give the ServiceAccount a Role with the verbs and resources that its program needs, and bind it in the "
-    "namespaces where it needs them. For Secrets, name them in resourceNames or bind in a namespace.",
+    "namespaces where it needs them; if it runs pods, where no ServiceAccount has more rights. For Secrets, name them "
+    "in resourceNames or bind in a namespace.",
     levels=levels("advisory", "advisory", "mandatory", "mandatory"),
     severity=PolicySeverity.CRITICAL,
     tags=("rights", "security"),
