@@ -21,6 +21,7 @@ from soperator_pulumi.policy.definition import (
     StackPolicy,
     not_known,
 )
+from soperator_pulumi.policy.internal_balancers import is_internal
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.object_relations import examples, is_unknown, patched, selects
 from soperator_pulumi.policy.pod_view import pods_of
@@ -35,38 +36,6 @@ _TOGETHER = "together with the other NetworkPolicies of these pods"
 
 SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 """Annotation that holds the ranges: https://kubernetes.io/docs/reference/labels-annotations-taints/."""
-
-_ANY_VALUE = ""
-
-INTERNAL_BALANCER = {
-    "cloud.google.com/load-balancer-type": "internal",
-    "load-balancer.hetzner.cloud/disable-public-network": "true",
-    "networking.gke.io/load-balancer-type": "internal",
-    "oci-network-load-balancer.oraclecloud.com/internal": "true",
-    "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type": "intranet",
-    "service.beta.kubernetes.io/aws-load-balancer-internal": "true",
-    "service.beta.kubernetes.io/aws-load-balancer-scheme": "internal",
-    "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
-    "service.beta.kubernetes.io/cce-load-balancer-internal-vpc": "true",
-    "service.beta.kubernetes.io/do-loadbalancer-network": "internal",
-    "service.beta.kubernetes.io/oci-load-balancer-internal": "true",
-    "service.beta.kubernetes.io/openstack-internal-load-balancer": "true",
-    "service.beta.kubernetes.io/scw-loadbalancer-private": "true",
-    "service.kubernetes.io/ibm-load-balancer-cloud-provider-ip-type": "private",
-    "service.kubernetes.io/qcloud-loadbalancer-internal-subnetid": _ANY_VALUE,
-    "yandex.cloud/load-balancer-type": "internal",
-}
-"""Annotations that keep a load balancer inside a cloud's network, with their values in lower case; `_ANY_VALUE` stands
-for every value that is not empty: https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer,
-and the pages of the clouds' controllers."""
-
-_AWS_INTERNAL = "service.beta.kubernetes.io/aws-load-balancer-internal"
-"""Annotation for which the older controller takes `0.0.0.0/0` as true as well."""
-
-_OF_KIND = {
-    "oci-network-load-balancer.oraclecloud.com/internal": ("oci.oraclecloud.com/load-balancer-type", "nlb"),
-}
-"""Annotations that only count for one kind of load balancer, with the annotation and the value that choose it."""
 
 _ANY_NAMESPACE = {"kubernetes.io/metadata.name": "a namespace that only an empty selector covers"}
 """Labels of a namespace that only a selector of all namespaces selects."""
@@ -114,24 +83,6 @@ def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
     elif is_wanted and not any(cidr is UNKNOWN or network(cidr) for _, cidr in cidrs):
         yield Finding(resource, path, "missing: the load balancer admits every address")
     yield from admitted(resource, path, cidrs)
-
-
-def is_internal(annotations: Mapping[str, object], internal: Mapping[str, str] = INTERNAL_BALANCER) -> bool:
-    """Return True if annotations keep a load balancer inside a cloud's network, and none contradicts them."""
-    given = {key: str(annotations[key]).lower() for key in internal.keys() & annotations.keys()}
-    counted = {key: value for key, value in given.items() if _is_of_its_kind(key, annotations)}
-    return bool(counted) and all(_keeps_inside(key, value, internal[key]) for key, value in counted.items())
-
-
-def _is_of_its_kind(key: str, annotations: Mapping[str, object]) -> bool:
-    other, kind = _OF_KIND.get(key, (key, None))
-    return kind is None or str(annotations.get(other)).lower() == kind
-
-
-def _keeps_inside(key: str, value: str, wanted: str) -> bool:
-    if wanted == _ANY_VALUE:
-        return bool(value)
-    return value == wanted or (key == _AWS_INTERNAL and value == "0.0.0.0/0")
 
 
 def _open_ingress(resource: ResourceView) -> Iterator[Finding]:

@@ -12,7 +12,8 @@ from soperator_pulumi.policy.definition import (
     StackPolicy,
     not_known,
 )
-from soperator_pulumi.policy.exposure import INTERNAL_BALANCER, SOURCE_RANGES, admitted, is_internal
+from soperator_pulumi.policy.exposure import SOURCE_RANGES, admitted
+from soperator_pulumi.policy.internal_balancers import HUAWEI_AUTOCREATE, INTERNAL_BALANCER, Internal, is_internal
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.object_relations import objects_and_patches, selects, stateful_sets
 from soperator_pulumi.policy.value_tree import UNKNOWN, Path, listed, look, mapped
@@ -23,7 +24,8 @@ _Name = tuple[object, object]
 
 _PARTS = {"RestApi": "the REST API", "LoginNodes": "the login pods"}
 
-_INTERNAL_INGRESS = {
+_INTERNAL_INGRESS: Internal = {
+    **HUAWEI_AUTOCREATE,
     "alb.ingress.kubernetes.io/scheme": "internal",
     "appgw.ingress.kubernetes.io/use-private-ip": "true",
     "kubernetes.io/ingress.class": "gce-internal",
@@ -55,7 +57,7 @@ class _Door(NamedTuple):
 
     resource: ResourceView
     annotations: Path
-    internal: Mapping[str, str]
+    internal: Internal
     """Annotations that keep it inside a cloud's network, with their values."""
     ranges: frozenset[str]
     """Annotations with the ranges that it admits."""

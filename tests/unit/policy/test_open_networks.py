@@ -14,6 +14,8 @@ from soperator_pulumi.policy.protection import DISRUPTION_BUDGETS, NETWORK_POLIC
 from soperator_pulumi.policy.public_routes import ENCRYPTED_REST
 from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, as_stateful_set, below, paths
 
+ELB = "kubernetes.io/elb.autocreate"
+UPCLOUD = "service.beta.kubernetes.io/upcloud-load-balancer-config"
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"]
 
 
@@ -213,6 +215,28 @@ def test_a_network_policy_admits_named_namespaces(peer: dict[str, Any], admits_a
             },
             False,
         ),
+        ({ELB: '{"type":"inner","name":"login"}'}, True),
+        ({ELB: '{\n  "name": "login",\n  "type": "Inner"\n}\n'}, True),
+        ({ELB: '{"type":"public","name":"inner","eip_type":"5_bgp"}'}, False),
+        ({ELB: '{"name":"inner"}'}, False),
+        ({ELB: '[{"type":"inner"},{"type":"public"}]'}, False),
+        ({ELB: "type: inner"}, False),
+        ({ELB: "[" * 100_000}, False),
+        ({ELB: UNKNOWN}, False),
+        ({ELB: '{"type":"inner"}', "kubernetes.io/elb.id": "5083f225"}, False),
+        ({ELB: '{"type":"inner"}', "kubernetes.io/elb.class": "union"}, True),
+        ({"kubernetes.io/elb.class": "union"}, False),
+        ({UPCLOUD: '{"networks":[{"name":"a","type":"private","family":"IPv4"}]}'}, True),
+        ({UPCLOUD: '{"networks":[{"type":"private"},{"type":"private"}],"frontends":[]}'}, True),
+        ({UPCLOUD: '{"networks":[{"type":"private"},{"type":"public"}]}'}, False),
+        ({UPCLOUD: '{"networks":[{"type":"private"},{}]}'}, False),
+        ({UPCLOUD: '{"networks":[]}'}, False),
+        ({UPCLOUD: '{"frontends":[{"name":"private","mode":"tcp"}]}'}, False),
+        ({"lb.stackit.cloud/internal-lb": "true"}, True),
+        ({"lb.stackit.cloud/internal-lb": "false"}, False),
+        ({"service.beta.kubernetes.io/volcengine-loadbalancer-address-type": "PRIVATE"}, True),
+        ({"service.beta.kubernetes.io/volcengine-loadbalancer-address-type": "PUBLIC"}, False),
+        ({"service.beta.kubernetes.io/alicloud-loadbalancer-address-type": "intranet"}, True),
     ],
 )
 def test_a_load_balancer_inside_a_network_needs_no_ranges(annotations: dict[str, str], internal: bool) -> None:
