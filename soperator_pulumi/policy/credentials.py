@@ -13,7 +13,14 @@ from soperator_pulumi.policy.definition import (
     ResourcePolicy,
 )
 from soperator_pulumi.policy.levels import PolicySeverity, levels
-from soperator_pulumi.policy.named_values import kind_by_name, kind_in_text, kinds_in_words, names_credential
+from soperator_pulumi.policy.manifests import objects_in, readable, values_of_secret
+from soperator_pulumi.policy.named_values import (
+    kind_by_name,
+    kind_in_text,
+    kind_of_pair,
+    kinds_in_words,
+    names_credential,
+)
 from soperator_pulumi.policy.pod_view import pods_of
 from soperator_pulumi.policy.value_tree import Path, listed, look, mapped, texts_in
 from soperator_pulumi.policy.view import ResourceView
@@ -62,6 +69,11 @@ https://www.pulumi.com/registry/packages/random/api-docs/randombytes/"""
 _VALUE_IS_ID = re.compile(r"random:index/random(Id|Pet|String|Uuid|Uuid4|Uuid7):")
 """Types whose id is also the generated value. They are meant for names, and their outputs are not secret."""
 
+_DATA = "a value of a Secret"
+
+_MOST_LEVELS = 4
+"""Levels of texts with objects that are judged: JSON within JSON within a manifest."""
+
 _MARKED = "a value that the program marks as secret"
 
 _NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
@@ -79,8 +91,31 @@ def kind_of(text: str) -> str | None:
     return next((kind for kind, patterns in _PATTERNS if all(pattern.search(text) for pattern in patterns)), None)
 
 
+def _kind_in(text: str, levels: int = _MOST_LEVELS) -> str | None:
+    """Return the kind of credential in a file, script, or program, or in the objects that it holds."""
+    objects = objects_in(text) if levels else []
+    found = _kinds_in(readable(objects), levels - 1) if objects else iter(filter(None, [kind_in_text(text)]))
+    return kind_of(text) or next(found, None)
+
+
+def _kinds_in(objects: object, levels: int) -> Iterator[str]:
+    """Yield the kinds of credential in objects: in their texts, by name, in commands, and in manifests of Secrets."""
+    for path, text in texts_in(objects):
+        name = next((key for key in reversed(path) if isinstance(key, str)), "")
+        yield from filter(None, (kind_of_pair(name, text), _kind_in(text, levels)))
+    for path, part in _parts(objects, ()):
+        yield from (_DATA for _ in values_of_secret(part))
+        if isinstance(part, list):
+            yield from filter(None, kinds_in_words(part))
+        elif isinstance(text := look(part, "value"), str):
+            name = str(look(part, "name"))
+            yield from filter(None, (kind_of(f"{name}: {text}"), kind_of_pair(name, text)))
+        else:
+            yield from (kind for _, kind in _in_command(path, mapped(part)))
+
+
 def _leaked(resource: ResourceView, _run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
-    found = [*_in_files(resource), *_in_pods(resource), *_in_annotations(resource), *_in_others(resource)]
+    found = [*_in_files(resource), *_in_pods(resource), *_in_metadata(resource), *_in_others(resource)]
     for path, kind in dict(found).items():
         yield Finding(resource, path, f"holds {kind}, readable for everyone who may read the object")
 
@@ -90,7 +125,7 @@ def _in_files(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for group in groups or (("files",) if resource.acts_as("ConfigFiles") else ()):
         for path, text in texts_in(look(resource.props, group), (group,)):
             plain = _decoded(text) if group == "binaryData" else text
-            if kind := kind_of(plain) or kind_by_name(str(path[-1]), plain) or kind_in_text(plain):
+            if kind := _kind_in(plain) or kind_by_name(str(path[-1]), plain):
                 yield path, kind
             elif resource.is_secret(path):
                 yield path, _MARKED
@@ -109,9 +144,7 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
             for index, variable in enumerate(listed(look(container, "env"))):
                 name, value = look(variable, "name"), look(variable, "value")
                 where = (*path, "env", index, "value")
-                if isinstance(value, str) and (
-                    kind := kind_of(value) or kind_by_name(str(name), value) or kind_in_text(value)
-                ):
+                if isinstance(value, str) and (kind := _kind_in(value) or kind_by_name(str(name), value)):
                     yield where, kind
                 elif value is not None and resource.is_secret(where):
                     yield where, _MARKED
@@ -120,7 +153,6 @@ def _in_pods(resource: ResourceView) -> Iterator[tuple[Path, str]]:
             yield from _in_command(path, container)
             for group in _CALLS:
                 yield from _in_tree(look(container, group), (*path, group))
-        yield from _in_named(pod.annotations, (*pod.path[:-1], "metadata", "annotations"))
 
 
 def _in_words(path: Path, words: Sequence[object]) -> Iterator[tuple[Path, str]]:
@@ -138,25 +170,29 @@ def _in_command(path: Path, container: Mapping[str, object]) -> Iterator[tuple[P
         yield (*path, "args" if groups["args"] else "command"), kind
 
 
-def _in_named(annotations: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the credentials in annotations, by content, by name, and in texts of settings or objects."""
-    for where, text in texts_in(mapped(annotations), path):
+def _in_metadata(resource: ResourceView) -> Iterator[tuple[Path, str]]:
+    """Yield the credentials in labels and annotations of an object, and of the pods, claims, and Jobs that it makes."""
+    if resource.is_group:  # its objects are separate resources
+        return
+    for path, part in _parts(resource.props, ()):
+        for group in ("annotations", "labels") if path[-1:] == ("metadata",) else ():
+            yield from _in_named(look(part, group), (*path, group))
+
+
+def _in_named(texts: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the credentials in labels or annotations, by content, by name, and in texts of settings or objects."""
+    for where, text in texts_in(mapped(texts), path):
         name = str(where[-1]).rpartition("/")[2]
-        named = None if _LOCATION.fullmatch(text) else kind_in_text(f'{name}: "{text}"')
-        if kind := kind_of(text) or named or kind_in_text(text):
+        named = None if _LOCATION.fullmatch(text) else kind_of_pair(name, text)
+        if kind := named or _kind_in(text):
             yield where, kind
-
-
-def _in_annotations(resource: ResourceView) -> Iterator[tuple[Path, str]]:
-    where = ("metadata", "annotations")
-    yield from _in_named(look(resource.props, *where), where)
 
 
 def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     """Yield the credentials in custom resources, charts and storage, which Kubernetes also keeps in plain text."""
     if not resource.is_custom and not (resource.is_kubernetes and resource.kind in _STORAGE):
         return
-    for part, value in resource.props.items():
+    for part, value in readable(resource.props).items():
         found = [] if part in _NOT_SPECIFIED or part.startswith("__") else _in_tree(value, (part,))
         for path, kind in found:
             if not resource.is_secret(path):
@@ -166,9 +202,10 @@ def _in_others(resource: ResourceView) -> Iterator[tuple[Path, str]]:
 def _in_tree(value: object, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield credentials found by content, by key, as `{name: ..., value: ...}`, and in lists of words."""
     for where, text in texts_in(value, path):
-        if kind := kind_of(text) or kind_by_name(str(where[-1]), text) or ("\n" in text and kind_in_text(text)):
+        if kind := kind_of(text) or kind_by_name(str(where[-1]), text) or ("\n" in text and _kind_in(text)):
             yield where, kind
     for where, part in _parts(value, path):
+        yield from (((*where, *inner), _DATA) for inner in values_of_secret(part))
         if isinstance(part, list):
             yield from _in_words(where, part)
         elif isinstance(text := look(part, "value"), str):
@@ -193,10 +230,10 @@ def _parts(value: object, path: Path) -> Iterator[tuple[Path, object]]:
 
 SECRETS_IN_SECRETS = ResourcePolicy(
     name="secrets-in-secrets",
-    description="Credentials are kept in Secrets: in no ConfigMap, environment, command line or annotation.",
+    description="Credentials are kept in Secrets: in no ConfigMap, environment, command line, annotation or label.",
     violated_by="a munge key, private key, kubeconfig, token or password in a ConfigMap, in a container's `env`, "
-    "`command` or `args`, in an annotation, in a custom resource or in the values of a chart; `WANDB_API_KEY` in "
-    "`node_sets[].environment`",
+    "`command` or `args`, in an annotation or label, in a custom resource or in the values of a chart; "
+    "`WANDB_API_KEY` in `node_sets[].environment`",
     cure="Put it into a Secret, and mount that, or refer to it with valueFrom.secretKeyRef. A key for jobs belongs "
     "into a file in its user's home.",
     levels=levels("mandatory", "mandatory", "mandatory", "mandatory"),
@@ -235,7 +272,7 @@ def _plain(resource: ResourceView) -> Iterator[tuple[Path, str]]:
     for path, text in texts_in({key: value for key, value in resource.props.items() if not key.startswith("__")}):
         if is_secret and path[0] not in {"data", "stringData"}:
             continue
-        kind = "a value of a Secret" if is_secret else kind_of(text) or kind_by_name(str(path[-1]), text)
+        kind = _DATA if is_secret else kind_of(text) or kind_by_name(str(path[-1]), text)
         if kind and not resource.is_secret(path):
             yield path, kind
 

@@ -33,12 +33,14 @@ _TEXT_TOKEN = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\d{1,7}(\.\d{1,3})?[kKMBT]?")
 _REFERENCE = re.compile(
     r"\$\(\w+\)|\$\{\w+\}|@?(/[\w.-]+){2,}/?|@?/[a-z][a-z._-]*\d?/?"
     r"|arn:[\w-]+:[\w-]+:[\w:/.-]+|alias(/[\w.-]+)+|projects(/[\w.-]+){3,}"
+    r"|\{\{[^{}]*\}\}|vault:[\w./-]+#[\w.-]+|op://[\w./ -]+|ref\+[a-z]+://[\w./#?&=-]+|ENC\[AES256_GCM,[^\]]*\]"
 )
-"""A variable, the path of a file, or the name of a key that a cloud keeps. A single `/` with capitals may be the start
-of a text in base64."""
+"""A variable, a template, the path of a file, the name of a key that a cloud keeps, the place of a value in a store
+(of Bank-Vaults, 1Password, and vals), or a value that SOPS encrypted. A single `/` with capitals may be the start of a
+text in base64."""
 
 _QUOTED_NAME = r"""(?:\\{0,3}["'])?(?P<name>[A-Za-z_][\w.-]{0,60})(?:\\{0,3}["'])?"""
-_QUOTED_VALUE = r"""(?P<quote>(?:\\{0,3}["'])?)(?P<value>[^\s"',;{}][^\s"',;}]*)"""
+_QUOTED_VALUE = r"""(?!\[)(?P<quote>(?:\\{0,3}["'])?)(?P<value>[^\s"',;{}][^\s"',;}]*)"""
 _WORD = r"""(?P<quote>["']?)(?P<value>[^\s"';&|]+)"""
 
 _SETTING = re.compile(
@@ -86,6 +88,7 @@ _SPOKEN = re.compile(r"^[^\S\n]*(?:#|//).*|\b(?:echo|printf)\b(?:(?!\$\()[^\n;|&
 
 _NO_VALUE = re.compile(
     r"(?i)true|false|yes|no|on|off|null|nil|none|undefined|required|optional|sufficient|bearer|basic|read|write|str|bool|string|x+|\W+|."
+    r"|(en|dis)abled|(in)?active|allowed|denied|managed"
     r"|[<{$*|>~`].*|\\+\$.*|%[dqrsv](\W.*)?|%\(.*|@-|@[\w.~-]*/.*|@[\w-]+\.\w{1,5}|\.{1,2}/.*|/[\w./-]*\$.*"
 )
 """Words, templates, and files that stand in place of a password."""
@@ -160,16 +163,26 @@ def kind_in_text(text: str) -> str | None:
     return None
 
 
+def kind_of_pair(name: str, text: str) -> str | None:
+    """Return the kind of credential that a name gives a text of any form, such as that of an annotation."""
+    return kind_in_text(f'{name}: "{text}"') if names_credential(name) else None
+
+
 def _is_explained(option: re.Match[str]) -> bool:
     """Return True if an option stands in a text about it: `--token TOKEN`, `--token is missing`."""
     word = option["value"].rstrip(".:,)]")
     return bool(_PLACEHOLDER.fullmatch(word)) or names_credential(word)
 
 
+def stands_in(value: str) -> bool:
+    """Return True for a text in place of a credential: none, a word, a template, or a reference."""
+    return not value or bool(_REFERENCE.fullmatch(value) or _NO_VALUE.fullmatch(value))
+
+
 def _stands_in(match: re.Match[str], *, is_program: bool) -> bool:
     """Return True if the value is a word, template, placeholder, or expression in place of a credential."""
     value = match["value"].rstrip("),]:")
-    if not value or _REFERENCE.fullmatch(value) or _NO_VALUE.fullmatch(value):
+    if stands_in(value):
         return True
     if _is_name(value) and value.isupper():
         return True

@@ -1,6 +1,7 @@
 """Credentials by their contents and names."""
 
 import base64
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,13 @@ from tests.unit.policy.views import a_pod, a_resource_of_ours, an_object, paths
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+SEALED = "Ag" + "By3i4OJSWK+PiTySYZZA9rO43cGDEq" * 20 + "=="
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+def in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 @pytest.mark.parametrize(
@@ -126,10 +134,12 @@ def test_a_password_in_a_command_is_found_over_all_of_its_words() -> None:
         *(("ALLOW_EMPTY_PASSWORD", "yes"), ("MYSQL_RANDOM_ROOT_PASSWORD", "1"), ("REQUIRE_TOKEN", "True")),
         *(("ENCRYPTION_KEY", "alias/aws/s3"), ("ENCRYPTION_KEY", "arn:aws:kms:eu-west-1:123456789012:key/ab-12")),
         *(("encryptionKey", "projects/p/locations/l/keyRings/r/cryptoKeys/k"), ("TOKEN_BUDGET", "4096")),
+        *(("PASSWORD", "vault:secret/data/db#password"), ("PASSWORD", "op://prod/db/password")),
+        *(("apiKey", "ref+vault://secret/db#/key"), ("PASSWORD", "ENC[AES256_GCM,data:a=,iv:b=,tag:c=,type:str]")),
         *(("pad_token_2", "PAD"), ("token_1", "<s>"), ("NUM_TOKENS", "300B"), ("BACKUP_PRIMARY", "db-1")),
     ],
 )
-def test_a_switch_a_cloud_s_key_and_a_number_of_tokens_are_no_credentials(name: str, value: str) -> None:
+def test_a_switch_a_place_in_a_store_and_a_number_of_tokens_are_no_credentials(name: str, value: str) -> None:
     in_pod = a_pod({"name": "a", "env": [{"name": name, "value": value}], "args": [f"--{name}={value}"]})
     assert paths(SECRETS_IN_SECRETS, in_pod, config_map(**{name: value, "a.yaml": f"{name}: {value}\n"})) == []
 
@@ -168,6 +178,105 @@ def test_annotations_of_objects_and_pods_are_judged_by_name_and_as_settings(key:
     template = {"metadata": {"annotations": {key: value}}, "spec": {"containers": [{"name": "a"}]}}
     deployment = an_object("apps/v1:Deployment", {"spec": {"template": template}})
     assert len(paths(SECRETS_IN_SECRETS, annotated, deployment)) == (2 if holds else 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        ({"passwords": ["hunter2", "swordfish"]}, True),
+        ({"db": {"users": [{"name": "me", "password": "hunter2"}]}}, True),
+        ({"db": {"users": [{"password": "hunter2", "name": "me"}]}}, True),
+        ({"script": "cd /a; app --password hunter2"}, True),
+        ({"spec": {"args": ["app", "--password", "hunter2"]}}, True),
+        ({"a": json.dumps({"b": json.dumps({"password": "hunter2"})})}, True),
+        ({"kind": "ConfigMap", "data": {"a.env": "MODE=train\nPASSWORD=hunter2\n"}}, True),
+        ({"kind": "ConfigMap", "data": {"slurmdbd.conf": "AuthType=auth/munge\nStoragePass=x"}}, True),
+        ({"kind": "Secret", "data": {"a": in_base64("hunter2")}}, True),
+        ({"kind": "Secret", "stringData": {"a": "hunter2"}}, True),
+        ({"kind": "List", "items": [{"kind": "Secret", "data": {"a": in_base64("hunter2")}}]}, True),
+        ({"kind": "Secret", "data": {"a": "no base64!"}}, True),
+        ({"kind": "Secret", "metadata": {"name": "db-password"}, "type": "Opaque"}, False),
+        ({"kind": "Secret", "data": {"a": ""}, "stringData": {"b": "{{ .b }}", "c": "${C}"}}, False),
+        ({"kind": "Secret", "data": {"ca.crt": in_base64(CERTIFICATE)}}, False),
+        ({"valuesFrom": [{"kind": "Secret", "name": "db-password"}]}, False),
+        ({"kind": "SealedSecret", "spec": {"encryptedData": {"password": SEALED}}}, False),
+        ({"kind": "SealedSecret", "spec": {"encryptedData": {"password": "hunter2"}}}, True),
+        ({"spec": {"data": [{"secretKey": "user", "remoteRef": {"key": "prod/db"}}]}}, False),
+        ({"spec": {"containers": [{"command": ["mysql", "-uroot"], "args": ["-phunter2"]}]}}, True),
+        ({"httpHeaders": [{"name": "Authorization", "value": "Basic dXNlcjpwYXNz"}]}, True),
+        ({"httpHeaders": [{"name": "Authorization", "value": "Basic $(TOKEN)"}]}, False),
+        ({"env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "token", "key": "token"}}}]}, False),
+        ({"volumeMounts": [{"name": "token", "mountPath": "/run/secrets/token"}]}, False),
+        ([{"name": "net", "interface": "net1"}], False),
+        ({"pad_token": "<pad>", "max_tokens": 4096, "passwordKey": "password", "secretName": "db"}, False),
+    ],
+)
+def test_the_objects_of_an_annotation_and_of_a_file_are_judged_by_their_meaning(value: object, holds: bool) -> None:
+    for text in (json.dumps(value), json.dumps(value, indent=2), json.dumps({"was": json.dumps(value)})):
+        annotated = an_object("core/v1:Service", {"metadata": {"annotations": {LAST_APPLIED: text}}})
+        env = a_pod({"name": "a", "env": [{"name": "CONFIG", "value": text}]})
+        found = paths(SECRETS_IN_SECRETS, annotated, config_map(a=text), env)
+        assert len(found) == (3 if holds else 0), text
+
+
+@pytest.mark.parametrize(
+    ("manifest", "holds"),
+    [
+        ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\nstringData:\n  a: hunter2\n", True),
+        (f"kind: ConfigMap\n---\nkind: Secret\ndata: {{a: {in_base64('hunter2')}}}\n", True),
+        (f"- kind: Secret\n  data:\n    a: {in_base64('hunter2')}\n", True),
+        ("kind: Secret\nstringData:\n  a: '{{ .Values.a }}'\n  b: ${B}\n  c: ''\n", False),
+        ("kind: Secret\n{{- if .Values.a }}\nstringData:\n  a: {{ .Values.a | quote }}\n{{- end }}\n", False),
+        (f"kind: SealedSecret\nspec:\n  encryptedData:\n    password: {SEALED}\n", False),
+        ("kind: ExternalSecret\nspec:\n  data:\n  - secretKey: user\n    remoteRef: {key: prod/db}\n", False),
+        ("kind: Secret\nmetadata: {creationTimestamp: 2026-01-01, 2026-01-01: x}\n", False),
+        ("kind: Secret\na: &a [b]\nc: *a\n", False),
+    ],
+)
+def test_the_manifest_of_a_secret_in_a_file_is_judged_by_its_values(manifest: str, holds: bool) -> None:
+    release = an_object("helm.sh/v3:Release", {"values": {"manifests": manifest}})
+    assert len(paths(SECRETS_IN_SECRETS, config_map(a=manifest), release)) == (2 if holds else 0)
+
+
+@pytest.mark.parametrize("text", ["[" * 900 + "]" * 900, '{"a":' * 50_000, "kind: Secret\n" + "a: |\n  " * 500])
+def test_objects_of_any_depth_end_no_judgement(text: str) -> None:
+    assert paths(SECRETS_IN_SECRETS, config_map(a=text)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "holds"),
+    [
+        ("password", "hunter2", True),
+        ("corp.example/db-password", "correct.horse", True),
+        ("corp.example/api-token", "s3cr3t-9f8e7d", True),
+        ("apiKey2", "3kd8-fj29", True),
+        ("owner", "AKIAIOSFODNN7EXAMPLE", True),
+        ("ci", f"ghp_{'a' * 36}", True),
+        ("corp.example/token", "enabled", False),
+        ("corp.example/needs-password", "true", False),
+        ("corp.example/max-token", "4096", False),
+        ("app.kubernetes.io/component", "token", False),
+        ("app.kubernetes.io/name", "password-reset", False),
+        ("pod-template-hash", "6d4f8c9b77", False),
+        ("sealedsecrets.bitnami.com/sealed-secrets-key", "active", False),
+    ],
+)
+def test_labels_are_judged_as_annotations_are_on_objects_pods_claims_and_jobs(
+    key: str, value: str, holds: bool
+) -> None:
+    for group in ("labels", "annotations"):
+        metadata = {"metadata": {group: {key: value}}}
+        found = paths(
+            SECRETS_IN_SECRETS,
+            an_object("core/v1:Namespace", metadata),
+            an_object("core/v1:Secret", metadata),
+            an_object("core/v1:ConfigMapPatch", metadata),
+            an_object("apps/v1:Deployment", {"spec": {"template": {**metadata, "spec": {"containers": []}}}}),
+            an_object("apps/v1:StatefulSet", {"spec": {"volumeClaimTemplates": [metadata]}}),
+            an_object("batch/v1:CronJob", {"spec": {"jobTemplate": {**metadata, "spec": {"template": metadata}}}}),
+            an_object("x.io/v1:Db", {**metadata, "spec": {"podTemplate": metadata}}),
+        )
+        assert len(found) == (9 if holds else 0), found
 
 
 def test_annotations_are_judged_by_content() -> None:
@@ -353,6 +462,31 @@ def test_binary_data_is_judged_decoded() -> None:
     assert paths(SECRETS_IN_SECRETS, an_object("core/v1:ConfigMap", {"binaryData": data})) == ['binaryData["a.pem"]']
 
 
+@pytest.mark.parametrize(
+    ("type_", "spec", "found"),
+    [
+        ("bitnami.com/v1alpha1:SealedSecret", {"encryptedData": {"password": SEALED}}, []),
+        ("bitnami.com/v1alpha1:SealedSecret", {"encryptedData": {"password": "x"}}, ["spec.encryptedData.password"]),
+        ("external-secrets.io/v1:ExternalSecret", {"data": [{"secretKey": "user", "remoteRef": {"key": "a"}}]}, []),
+        ("external-secrets.io/v1:ExternalSecret", {"target": {"template": {"data": {"password": "{{ .p }}"}}}}, []),
+        (
+            "external-secrets.io/v1:ExternalSecret",
+            {"target": {"template": {"data": {"password": "{{ .p }}-hunter2"}}}},
+            ["spec.target.template.data.password"],
+        ),
+        ("x.io/v1:Db", {"secretName": "db", "secretKey": "root"}, []),
+        ("x.io/v1:Store", {"secretName": "db", "accessKey": "AKIA", "secretKey": "x"}, ["accessKey", "secretKey"]),
+        ("x.io/v1:Store", {"secretKey": "x"}, ["spec.secretKey"]),
+        ("x.io/v1:App", {"extra": [{"kind": "Secret", "stringData": {"a": "x1"}}]}, ["spec.extra[0].stringData.a"]),
+    ],
+)
+def test_values_that_are_encrypted_or_name_a_secret_pass_in_custom_resources(
+    type_: str, spec: object, found: list[str]
+) -> None:
+    given = paths(SECRETS_IN_SECRETS, an_object(type_, {"spec": spec}))
+    assert [path.endswith(end) for path, end in zip(given, found, strict=True)] == [True] * len(found)
+
+
 def test_custom_resources_charts_and_patches_are_judged() -> None:
     custom = an_object("x.io/v1:Db", {"spec": {"password": "hunter2", "key": PEM, "passwordSecret": {"name": "db"}}})
     assert paths(SECRETS_IN_SECRETS, custom) == ["spec.password", "spec.key"]
@@ -435,6 +569,8 @@ def places_with(text: str) -> list[list[str]]:
         '{"args":["--password","hunter2"]}',
         '{"a":{"password":"hunter2"}}',
         '[{"password": "hunter2"}]',
+        '{"users": [{"password": "hunter2"}]}',
+        "{users: [{password: hunter2}]}",
         '["x", {"password": "hunter2"}]',
         '{"env":[{"name":"PASSWORD","value":"hunter2"}]}',
         '{"env": [{"name": "PASSWORD", "value": "hunter2"}]}',
