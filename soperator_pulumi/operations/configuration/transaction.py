@@ -79,7 +79,7 @@ class Transaction:
         return None if body is None else LiveFiles(body)
 
     def put(self, desired: DesiredFiles, known_good: Mapping[str, str] | None = None) -> None:
-        """Make `desired` effective.
+        """Make `desired` effective. If its files are in force already, only labels and annotations are written.
 
         Args:
             desired: The desired ConfigMap or Secret.
@@ -89,6 +89,9 @@ class Transaction:
             ConfigRefusedError: the files were refused, and the old ones are effective.
         """
         live = self.live(desired)
+        if live is not None and live.in_force and live.files == desired.files:
+            self._kube.apply(desired.path, desired.manifest(in_force=True))
+            return
         old = live.files if live is not None and live.in_force else known_good
         activation = self._activations[desired.after_sync]
         before = None if live is None else old if old is not None else live.files

@@ -76,6 +76,14 @@ def test_slurmdbd_restarts_in_place_on_the_new_file_and_is_waited_for(world: Acc
     assert in_force(world, NEW)
 
 
+def test_a_slurmdbd_whose_files_are_in_force_does_not_restart(world: AccountingWorld) -> None:
+    before = dict(world.objects[POD_PATH])
+    put(world, OLD, OLD)
+    assert in_force(world, OLD)
+    assert world.commands == []
+    assert world.objects[POD_PATH] == before
+
+
 def test_a_password_that_the_database_refuses_ends_with_the_old_one_and_slurmdbds_words(world: AccountingWorld) -> None:
     world.complains = lambda files: f"[2026-11-21T08:00:00] {DENIED}" if files == NEW else ""
     with pytest.raises(ConfigRefusedError, match="Access denied for user 'slurm'") as refused:
@@ -184,7 +192,8 @@ def test_a_slurmdbd_that_is_just_being_replaced_is_waited_for(world: AccountingW
 def test_a_pod_carries_nothing_that_depends_on_the_files(world: AccountingWorld) -> None:
     put(world, NEW, OLD)
     first = world.objects[POD_PATH]["metadata"]["annotations"][SYNC_ANNOTATION]
-    put(world, NEW, NEW)
+    put(world, OLD, NEW)
+    put(world, NEW, OLD)
     second = world.objects[POD_PATH]["metadata"]["annotations"][SYNC_ANNOTATION]
     assert first != second
     assert secret_files(NEW).digest not in {first, second}

@@ -80,6 +80,15 @@ def test_a_change_reaches_slurmctld_and_is_marked_as_in_force(world: SmallWorld)
     assert in_force(world, slurm_files(NEW))
 
 
+def test_changed_labels_of_files_in_force_are_written_and_nothing_reads_the_files_again(world: SmallWorld) -> None:
+    labeled = slurm_files(OLD).model_copy(update={"labels": {"team": "ai"}})
+
+    put(world, labeled, OLD)
+
+    assert in_force(world, labeled)
+    assert world.commands == []
+
+
 def test_new_files_are_tried_before_anything_is_changed(world: SmallWorld) -> None:
     before = dict(world.objects)
     world.trial = lambda files: "slurmctld: fatal: no such plugin" if "KillWait=60" in files["slurm.conf"] else ""
