@@ -80,6 +80,6 @@ def _metadata(
     return ObjectMetaArgs(
         name=name,
         namespace=scope.namespace,
-        labels={**labels, **scope.object_labels()},
+        labels=scope.object_labels(given=labels),
         annotations={**scope.annotations, **(annotations or {})} or None,
     )

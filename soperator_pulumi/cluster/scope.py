@@ -10,10 +10,14 @@ from pulumi_kubernetes.core.v1 import Namespace
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from soperator_pulumi.lifecycle import NODE_SET_LABEL, OWNER_LABEL, ClusterConnection, KubernetesAccess
+from soperator_pulumi.render.layout import MANAGED_BY
 from soperator_pulumi.spec import login
 
 PART_OF = "soperator-pulumi"
 """Value of `app.kubernetes.io/part-of` on everything that this package creates."""
+
+_DESCRIBING = {"app.kubernetes.io/name": "slurm", **MANAGED_BY}
+"""Labels that only describe an object. Pods have none of them that a release adds, which would recreate the pods."""
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects that Pulumi does not wait for. Comments give the reason for every use."""
@@ -143,10 +147,12 @@ class Scope:
         slurm = SLURM_LABEL if daemon else {}
         return {**self.labels, **self.selector(component, node_set), **name, **slurm}
 
-    def object_labels(self, component: str | None = None, node_set: str | None = None) -> dict[str, str]:
-        """Return all labels of an object that is not a pod."""
+    def object_labels(
+        self, component: str | None = None, node_set: str | None = None, given: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """Return all labels of an object that is not a pod, with those that the spec has for it alone."""
         labels = self.selector(component, node_set) if component is None else self.pod_labels(component, node_set)
-        return {**self.labels, **labels, OWNER_LABEL: self.owner}
+        return {**_DESCRIBING, **(given or {}), **self.labels, **labels, OWNER_LABEL: self.owner}
 
     def metadata(
         self,

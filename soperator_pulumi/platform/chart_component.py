@@ -22,6 +22,7 @@ from soperator_pulumi.platform.description import (
     require_charts,
 )
 from soperator_pulumi.platform.requirements import namespace_requirements, requirements
+from soperator_pulumi.render.layout import MANAGED_BY
 from soperator_pulumi.spec.platform.chart_part import ChartPart
 from soperator_pulumi.spec.platform.platform_spec import PARTS, PlatformSpec
 from soperator_pulumi.spec.scheduling import Toleration
@@ -34,6 +35,11 @@ GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedul
 
 PART_OF = {"app.kubernetes.io/part-of": "soperator-platform"}
 """Label of the platform's own objects."""
+
+
+def object_labels(name: str) -> dict[str, str]:
+    """Return the labels of an object that the platform makes itself, for the part of this name."""
+    return {"app.kubernetes.io/name": name, **PART_OF, **MANAGED_BY}
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ class ChartComponent(pulumi.ComponentResource):
             metadata=ObjectMetaArgs(
                 name=self._namespace_of(spec),
                 labels={
-                    **PART_OF,
+                    **object_labels(self._chart.name),
                     **{f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")},
                 },
                 annotations={REASON: privileged_because} if privileged_because else None,

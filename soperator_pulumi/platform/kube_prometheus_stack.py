@@ -8,7 +8,7 @@ import pulumi_random as random
 from pulumi_kubernetes.core.v1 import Secret
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from soperator_pulumi.platform.chart_component import PART_OF, ChartComponent, PartScope
+from soperator_pulumi.platform.chart_component import ChartComponent, PartScope, object_labels
 from soperator_pulumi.platform.charts import PROMETHEUS_OPERATOR_CRDS
 from soperator_pulumi.spec.platform.kube_prometheus_stack import KubePrometheusStackSpec
 from soperator_pulumi.spec.types.duration import duration_text
@@ -85,7 +85,9 @@ class KubePrometheusStack(ChartComponent):
         return [
             Secret(
                 f"{self._name}-grafana-admin-secret",
-                metadata=ObjectMetaArgs(name=ADMIN_SECRET, namespace=self._namespace_of(spec), labels=PART_OF),
+                metadata=ObjectMetaArgs(
+                    name=ADMIN_SECRET, namespace=self._namespace_of(spec), labels=object_labels(self._chart.name)
+                ),
                 string_data={"admin-user": ADMIN_USER, "admin-password": password.result},
                 opts=scope.options(),
             )

@@ -7,7 +7,13 @@ import pulumi
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-from soperator_pulumi.platform.chart_component import GPU_TAINT, PART_OF, ChartComponent, PartScope, written_tolerations
+from soperator_pulumi.platform.chart_component import (
+    GPU_TAINT,
+    ChartComponent,
+    PartScope,
+    object_labels,
+    written_tolerations,
+)
 from soperator_pulumi.platform.charts import NETWORK_OPERATOR
 from soperator_pulumi.spec.platform.network_operator import (
     IpPool,
@@ -22,6 +28,8 @@ POLICY_NAME = "nic-cluster-policy"
 
 MELLANOX_V1 = "mellanox.com/v1alpha1"
 IPAM_V1 = "nv-ipam.nvidia.com/v1alpha1"
+
+_LABELS = object_labels(NETWORK_OPERATOR.name)
 
 
 class NetworkOperator(ChartComponent):
@@ -43,7 +51,7 @@ class NetworkOperator(ChartComponent):
             f"{self._name}-policy",
             api_version=MELLANOX_V1,
             kind="NicClusterPolicy",
-            metadata=ObjectMetaArgs(name=POLICY_NAME, labels=PART_OF),
+            metadata=ObjectMetaArgs(name=POLICY_NAME, labels=_LABELS),
             spec=nic_cluster_policy(spec),
             opts=after.options(),
         )
@@ -56,7 +64,7 @@ class NetworkOperator(ChartComponent):
             f"{self._name}-pool-{pool.name}",
             api_version=IPAM_V1,
             kind="IPPool",
-            metadata=ObjectMetaArgs(name=pool.name, namespace=namespace, labels=PART_OF),
+            metadata=ObjectMetaArgs(name=pool.name, namespace=namespace, labels=_LABELS),
             spec={
                 "subnet": pool.subnet,
                 "perNodeBlockSize": pool.addresses_per_node,
@@ -72,7 +80,7 @@ class NetworkOperator(ChartComponent):
             f"{self._name}-network-{network.name}",
             api_version=MELLANOX_V1,
             kind=kind,
-            metadata=ObjectMetaArgs(name=network.name, labels=PART_OF),
+            metadata=ObjectMetaArgs(name=network.name, labels=_LABELS),
             spec=spec,
             # A pod that starts while its network is being replaced would not get the network.
             opts=scope.options(pulumi.ResourceOptions(delete_before_replace=True)),

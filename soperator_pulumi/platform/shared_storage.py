@@ -20,7 +20,7 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 from pulumi_kubernetes.storage.v1 import StorageClass, StorageClassInitArgs
 
 from soperator_pulumi.errors import SpecError
-from soperator_pulumi.platform.chart_component import PART_OF, PartScope
+from soperator_pulumi.platform.chart_component import PartScope, object_labels
 from soperator_pulumi.platform.description import InvalidPlatformError
 from soperator_pulumi.spec.args import SharedStorageArgs
 from soperator_pulumi.spec.platform.shared_storage import (
@@ -39,6 +39,8 @@ from soperator_pulumi.spec.validation.parse import parse
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of volumes and claims for which Pulumi does not wait: they bind when the first pod uses them."""
+
+_LABELS = object_labels("shared-storage")
 
 
 class SharedStorage(pulumi.ComponentResource):
@@ -123,7 +125,7 @@ class SharedStorage(pulumi.ComponentResource):
         source = volume_source(spec)
         if source is None:
             return None
-        metadata = ObjectMetaArgs(name=spec.name, labels=PART_OF, annotations=SKIP_AWAIT)
+        metadata = ObjectMetaArgs(name=spec.name, labels=_LABELS, annotations=SKIP_AWAIT)
         return PersistentVolume(name, PersistentVolumeInitArgs(metadata=metadata, spec=source), self._options(spec))
 
     def _name_it(self, spec: SharedStorageSpec) -> None:
@@ -144,7 +146,7 @@ class SharedStorage(pulumi.ComponentResource):
     def _create_claim(self, name: str, spec: SharedStorageSpec, claim: ObjectReference) -> PersistentVolumeClaim:
         created = PersistentVolumeClaim(
             f"{name}-claim",
-            metadata=ObjectMetaArgs(name=claim.name, namespace=claim.namespace, labels=PART_OF, annotations=SKIP_AWAIT),
+            metadata=ObjectMetaArgs(name=claim.name, namespace=claim.namespace, labels=_LABELS, annotations=SKIP_AWAIT),
             spec=PersistentVolumeClaimSpecArgs(
                 access_modes=["ReadWriteMany"],
                 storage_class_name="" if self.storage_class is None else self.storage_class,
@@ -185,7 +187,7 @@ def class_arguments(spec: SharedStorageSpec) -> StorageClassInitArgs:
     assert given is not None  # noqa: S101 - its caller asks for it
     facts = SYSTEMS[given.system]
     return StorageClassInitArgs(
-        metadata=ObjectMetaArgs(name=spec.name, labels=PART_OF),
+        metadata=ObjectMetaArgs(name=spec.name, labels=_LABELS),
         provisioner=given.driver or facts.driver,
         parameters=merged_parameters(given) or None,
         mount_options=[*mount_options(given)] or None,

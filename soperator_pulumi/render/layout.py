@@ -84,6 +84,10 @@ SRUN_PORTS = (60001, 63000)
 """First and last port of srun on login and worker nodes, for the output of tasks. A NetworkPolicy opens this range. One
 srun uses a few ports, so a login node can run several hundred."""
 
+MANAGED_BY = {"app.kubernetes.io/managed-by": "pulumi"}
+"""Label of the objects that this package creates. pulumi-kubernetes sets it itself only if it does not apply objects on
+the server: `Check` in https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/provider.go."""
+
 LOGIN_PODS = {"app.kubernetes.io/name": "sshd"}
 """Label of the pods of all login nodes, in every pool."""
 

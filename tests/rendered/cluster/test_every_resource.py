@@ -1,5 +1,7 @@
 """Properties of everything that a cluster registers, whatever the spec."""
 
+import json
+
 import pytest
 
 from soperator_pulumi import SlurmCluster
@@ -119,6 +121,25 @@ def test_config_maps_carry_the_same_labels_as_other_objects(deployment: Deployme
     for resource in deployment.resources(":ConfigFiles"):
         assert resource.inputs["labels"][OWNER_LABEL] == "project.test.hpc"
         assert resource.inputs["labels"]["app.kubernetes.io/instance"] == "hpc"
+
+
+def test_every_object_names_its_application_and_its_manager(deployment: Deployment) -> None:
+    for kubernetes_object in kubernetes_objects(deployment):
+        labels = kubernetes_object.inputs["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"], kubernetes_object.name
+        assert labels["app.kubernetes.io/managed-by"] == "pulumi", kubernetes_object.name
+    for files in (*deployment.resources(":ConfigFiles"), *deployment.resources(":SecretFiles")):
+        assert files.inputs["labels"]["app.kubernetes.io/name"] == "slurm"
+        assert files.inputs["labels"]["app.kubernetes.io/managed-by"] == "pulumi"
+
+
+def test_pods_and_selectors_have_none_of_the_labels_of_objects_alone(deployment: Deployment) -> None:
+    """Another label of a pod template recreates the pods, and a selector cannot change."""
+    for kubernetes_object in kubernetes_objects(deployment):
+        spec = dict(kubernetes_object.inputs.get("spec", {}))
+        if "jobTemplate" in spec:
+            spec["jobTemplate"] = spec["jobTemplate"]["spec"]
+        assert "app.kubernetes.io/managed-by" not in json.dumps(spec, default=str), kubernetes_object.name
 
 
 def test_labels_and_annotations_of_the_spec_reach_objects_and_pods() -> None:

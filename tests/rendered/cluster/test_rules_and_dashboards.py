@@ -41,8 +41,9 @@ def test_alerts_are_one_prometheus_rule_for_the_cluster_s_namespace() -> None:
 
 
 def test_a_prometheus_that_takes_certain_labels_finds_the_rules_and_people_their_runbooks() -> None:
-    (rule,) = monitored(alerts={"labels": {"release": "ours"}, "runbooks": "https://wiki.example.com/slurm"})
-    assert rule["metadata"]["labels"]["release"] == "ours"
+    labels = {"release": "ours", "app.kubernetes.io/name": "prometheus"}
+    (rule,) = monitored(alerts={"labels": labels, "runbooks": "https://wiki.example.com/slurm"})
+    assert labels.items() <= rule["metadata"]["labels"].items()
     assert OWNER_LABEL in rule["metadata"]["labels"]
     first = rule["spec"]["groups"][-1]["rules"][0]
     assert first["annotations"]["runbook_url"] == f"https://wiki.example.com/slurm#{ALERTS[0].name.lower()}"

@@ -97,6 +97,15 @@ def test_a_release_has_the_chart_of_the_table_under_a_fixed_name(chart: Chart) -
     assert place == chart.repository
 
 
+def test_every_object_names_its_part_and_its_manager() -> None:
+    for resource in a_platform(**WHOLE).recorded:
+        if resource.type.startswith("kubernetes:") and not resource.type.endswith(":Release"):
+            labels = resource.inputs["metadata"]["labels"]
+            assert labels["app.kubernetes.io/managed-by"] == "pulumi", resource.name
+            assert labels["app.kubernetes.io/part-of"] == "soperator-platform", resource.name
+            assert labels["app.kubernetes.io/name"] in {chart.name for chart in CHARTS}, resource.name
+
+
 def test_a_namespace_has_the_level_that_its_pods_need_and_the_reason_of_the_highest() -> None:
     namespaces = {
         resource.inputs["metadata"]["name"]: resource.inputs["metadata"]

@@ -47,6 +47,14 @@ def test_a_volume_of_nfs_is_mounted_by_its_driver_where_that_is_wanted() -> None
     }
 
 
+def test_a_volume_and_its_claim_name_their_application_and_their_manager() -> None:
+    for resource in stored({**NFS, "claim": {"name": "shared", "namespace": "hpc"}}).recorded:
+        if resource.type.startswith("kubernetes:"):
+            labels = resource.inputs["metadata"]["labels"]
+            assert labels["app.kubernetes.io/name"] == "shared-storage"
+            assert labels["app.kubernetes.io/managed-by"] == "pulumi"
+
+
 def test_a_volume_of_nfs_is_mounted_by_the_kubelet_and_retained() -> None:
     nfs = {"server": "nas", "path": "/e", "mount_options": ["nfsvers=4.1"]}
     spec = only(stored({"nfs": nfs}), "PersistentVolume").inputs["spec"]
