@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from soperator_pulumi.whole_files import write_whole
+
 SHARED = ("slurm", "three_workers")
 """Fixtures of the session that make a cluster."""
 
@@ -42,10 +44,8 @@ class Groups:
         """Begin with what takes long, and write the groups."""
         sort(items)
         if hasattr(config, "workerinput"):
-            file = Path(os.environ[_FILE])
-            written = file.with_name(f"{file.name}.{os.getpid()}")
-            written.write_text(json.dumps({item.nodeid: group_of(item) for item in items}))
-            written.replace(file)  # all processes write the same
+            groups = json.dumps({item.nodeid: group_of(item) for item in items})
+            write_whole(Path(os.environ[_FILE]), groups)  # all processes write the same
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> LoadScopeScheduling | None:

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
+from soperator_pulumi.whole_files import write_whole
 from tools import chosen_cluster, console, deployed_clusters, paths
 from tools.chosen_cluster import ChosenCluster
 from tools.console import UserError
@@ -45,10 +46,7 @@ def private_key_file() -> Path:
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         key = Ed25519PrivateKey.generate()
-        whole = file.with_suffix(".new")
-        whole.touch(mode=0o600)
-        whole.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
-        whole.replace(file)
+        write_whole(file, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
     return file
 
 

@@ -4,11 +4,9 @@ Only these words change: comments, order, and spelling of the file stay.
 """
 
 import math
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import yaml
@@ -24,6 +22,7 @@ from soperator_pulumi.spec.types.machine_size import kept_back
 from soperator_pulumi.stack.preflight_plan import plans_of_file
 from soperator_pulumi.stack.stack_config import DEFAULTS, ONE, SEVERAL
 from soperator_pulumi.stack.stack_file import full_key, read_stack_file
+from soperator_pulumi.whole_files import write_whole
 from soperator_pulumi.yaml_reader import read_nodes
 
 _CPUS, _MEMORY, _NODE_SETS, _MERGE = "cpus", "memory_gib", "node_sets", "<<"
@@ -138,16 +137,8 @@ def _replaced(text: str, numbers: Mapping[tuple[int, int], str]) -> str:
 
 def _write(file: Path, text: str) -> None:
     """Replace a file's text as a whole or not at all: the file may hold the only copy of a stack's encrypted values."""
-    target = file.resolve()
     try:
-        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as fresh:
-            try:
-                fresh.write(text.encode())
-                fresh.close()
-                shutil.copymode(target, fresh.name)
-                Path(fresh.name).replace(target)
-            finally:
-                Path(fresh.name).unlink(missing_ok=True)
+        write_whole(file.resolve(), text)
     except OSError as error:
         raise SpecError(str(file), [Problem("", f"{error.strerror}. Name a file that can be written.")]) from None
 

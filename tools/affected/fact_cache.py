@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path, PurePosixPath
-from tempfile import NamedTemporaryFile
 
 from pydantic import TypeAdapter
 
+from soperator_pulumi.whole_files import write_whole
 from tools.affected import path_expressions, python_facts
 from tools.affected.python_facts import PythonFacts, facts_of
 from tools.console import UserError, step
@@ -81,6 +81,4 @@ def _load(file: Path) -> dict[str, PythonFacts]:
 
 def _save(file: Path, content: dict[str, PythonFacts]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=file.parent, delete=False) as written:
-        written.write(_STORED.dump_json(content))
-    Path(written.name).replace(file)  # another run reads all of it or nothing
+    write_whole(file, _STORED.dump_json(content))  # another run reads all of it or nothing

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from soperator_pulumi.whole_files import write_whole
 from tools.kube import binaries, configs
 from tools.paths import cache_dir
 
@@ -48,9 +49,8 @@ def archive(
 def write(path: Path, content: bytes) -> Path:
     """Write an archive atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    return temporary.rename(path)
+    write_whole(path, content, mode=0o644)
+    return path
 
 
 def pause_image() -> Path:

@@ -1,8 +1,8 @@
 """Files, links and mounts of this machine. A killed program leaves old or new content, never a part."""
 
-import os
 from pathlib import Path
 
+from soperator_pulumi.whole_files import write_whole
 from tools.kube.process import output
 
 
@@ -17,17 +17,13 @@ def link(path: Path, target: Path) -> None:
     temporary.rename(path)
 
 
-def write(path: Path, content: str | bytes, mode: int = 0o600) -> bool:
-    """Write `content` atomically and return True if the file changed. Missing folders are for the owner only."""
+def write(path: Path, content: str | bytes) -> bool:
+    """Write `content` atomically and return True if the file changed. File and missing folders are for the owner."""
     data = content.encode() if isinstance(content, str) else content
     if path.exists() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(data)
-    temporary.rename(path)
+    write_whole(path, data)
     return True
 
 

@@ -1,7 +1,6 @@
 """State of a stack: its known resources, written to disk after every step."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, cast
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
+from soperator_pulumi.whole_files import write_whole
 from tools.console import UserError
 from tools.engine.encryption import Vault
 from tools.engine.protocol import Target
@@ -221,13 +221,7 @@ class State:
             if (entry := self._written.get(id(r)))
         }
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = self.path.with_suffix(".new")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+        write_whole(self.path, text)
 
     def _text(self, resource: Resource) -> str:
         """Return a resource as JSON, made once: resources are immutable."""

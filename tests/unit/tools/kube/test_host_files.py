@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files, links and mounts of this machine."""
 
 from pathlib import Path
 
@@ -16,12 +16,6 @@ def test_it_says_whether_the_file_changed(tmp_path: Path) -> None:
 def test_a_file_is_for_its_owner_only(tmp_path: Path) -> None:
     host_files.write(tmp_path / "file", b"secret")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
-
-
-def test_what_a_killed_run_left_is_overwritten(tmp_path: Path) -> None:
-    (tmp_path / ".file.new").write_text("half")
-    host_files.write(tmp_path / "file", "whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_link_is_moved_to_its_new_target(tmp_path: Path) -> None:
