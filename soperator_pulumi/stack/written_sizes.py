@@ -4,8 +4,9 @@ Only these words change: comments, order, and spelling of the file stay.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import yaml
 
 from soperator_pulumi.errors import Problem, SpecError
 from soperator_pulumi.kube.access import Access
-from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.kube.verbs import Json, Kube
+from soperator_pulumi.operations.preflight.admitting_machines import MACHINES
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis
-from soperator_pulumi.operations.preflight.machine_fit import DAEMON_SETS, MACHINES, Room, least_room
-from soperator_pulumi.operations.preflight.planned import PlannedCluster
+from soperator_pulumi.operations.preflight.machine_fit import DAEMON_SETS, Room, least_room
+from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPlatform
 from soperator_pulumi.spec.node_set import LEAST_GIB, MOST_CPUS, MOST_GIB, CpuLayout
 from soperator_pulumi.spec.types.machine_size import kept_back
 from soperator_pulumi.stack.preflight_plan import plans_of_file
@@ -94,24 +96,35 @@ def write_sizes(
     plans = plans_of_file(file, stack_outputs, access, _provisional if stack is None else _provisional_config)
     sizes: dict[tuple[int, int], _Size] = {}
     problems: list[Problem] = []
-    for planned, chosen in plans:
-        own = [one for one in found if isinstance(planned, PlannedCluster) and one.cluster == planned.key]
-        if not own or not isinstance(planned, PlannedCluster):
-            continue
-        kube = kube_of(chosen)
-        machines, daemon_sets = kube.find(MACHINES), kube.find(DAEMON_SETS)
-        for one in own:
-            size = _size(one, least_room(planned.workers[one.node_set], machines, daemon_sets))
-            if isinstance(size, Problem):
-                problems.append(size)
-            elif one.span not in sizes or size.value < sizes[one.span].value:
-                sizes[one.span] = size
+    for one, room in _rooms(found, plans, kube_of):
+        size = _size(one, room)
+        if isinstance(size, Problem):
+            problems.append(size)
+        elif one.span not in sizes or size.value < sizes[one.span].value:
+            sizes[one.span] = size
     if problems:
         raise SpecError(str(file), problems)
     _write(file, _replaced(text, {span: f"{size.value:g}" for span, size in sizes.items()}))
     for one in found:
         size = sizes[one.span]
         report(f"{one.place}: writes {size.value:g}, {size.source}")
+
+
+def _rooms(
+    found: Sequence[_Placeholder],
+    plans: Sequence[tuple[PlannedCluster | PlannedPlatform, Access]],
+    kube_of: Callable[[Access], Kube],
+) -> Iterator[tuple[_Placeholder, Room | Diagnosis]]:
+    """Yield the placeholders with the room for their node sets. Every Kubernetes is read once."""
+    clusters = {planned.key: (planned, access) for planned, access in plans if isinstance(planned, PlannedCluster)}
+    read: dict[Access, tuple[list[Json], list[Json]]] = {}
+    for (cluster, node_set), placeholders in groupby(found, lambda one: (one.cluster, one.node_set)):
+        planned, access = clusters[cluster]
+        if access not in read:
+            kube = kube_of(access)
+            read[access] = kube.find(MACHINES), kube.find(DAEMON_SETS)
+        room = least_room(planned.workers[node_set], *read[access])
+        yield from ((one, room) for one in placeholders)
 
 
 def _size(one: _Placeholder, room: Room | Diagnosis) -> _Size | Problem:

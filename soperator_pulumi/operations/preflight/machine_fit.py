@@ -1,4 +1,4 @@
-"""Machines that fit planned pods: labels, taints and allocatable resources, layouts of CPUs, and limits of processes.
+"""Machines that fit planned pods: allocatable resources, layouts of CPUs, and limits of processes.
 
 Of running pods, only those of DaemonSets count: a finding is about what the machines can hold, not about what is free
 now, and these pods are always there.
@@ -13,6 +13,14 @@ from typing import NamedTuple
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Json, Kube
+from soperator_pulumi.operations.preflight.admitting_machines import (
+    MACHINES,
+    is_chosen,
+    kind_of,
+    machines_for,
+    repelling,
+    usable,
+)
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
 from soperator_pulumi.slurm.drain.formatting import counted
@@ -21,10 +29,8 @@ from soperator_pulumi.spec.types.quantity import GIB, amount
 
 CHECK = "machines"
 
-MACHINES = "/api/v1/nodes"
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
-_REPELS = ("NoSchedule", "NoExecute")
 _FEW = 3
 
 _PARTS_OF_GIB = 8
@@ -42,27 +48,9 @@ _PROCESSES = re.compile(r"(?:processes|--nproc)=(\d+)")
 """Option in the arguments of slurmd's and sshd's containers with a user's limit."""
 
 
-def usable(machines: Sequence[Json]) -> list[Json]:
-    """Return the machines that accept new pods: ready, and not cordoned."""
-    return [machine for machine in machines if _is_ready(machine) and not machine.get("spec", {}).get("unschedulable")]
-
-
-def machines_for(pods: PlannedPods, machines: Sequence[Json]) -> list[Json]:
-    """Return the usable machines on which the pods may run, regardless of size."""
-    return [entry for entry in usable(machines) if is_chosen(pods.spec, entry) and not repelling(pods.spec, entry)]
-
-
 def has_room(pods: PlannedPods, machine: Json) -> bool:
     """Return True if an otherwise empty machine holds one of these pods, with its devices."""
     return _room(pods.requests, _left(machine, ())) > 0
-
-
-def kind_of(machine: Json) -> str:
-    """Return the kind of a machine. Machines of one kind give the same answers."""
-    info = machine.get("status", {}).get("nodeInfo") or {}
-    return " ".join(
-        str(info.get(key, "")) for key in ("architecture", "osImage", "kernelVersion", "containerRuntimeVersion")
-    )
 
 
 def fit_findings(
@@ -161,55 +149,6 @@ def _fit(
     return passed(CHECK, pods.place, text)
 
 
-def is_chosen(spec: Json, machine: Json) -> bool:
-    """Return True if node_selector and required affinity of the pods allow the machine."""
-    labels: Mapping[str, str] = machine["metadata"].get("labels") or {}
-    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or []
-    fields = {"metadata.name": machine["metadata"]["name"]}
-    return not terms or any(
-        all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
-        and all(_matches(rule, fields) for rule in term.get("matchFields") or [])
-        for term in terms
-    )
-
-
-def repelling(spec: Json, machine: Json) -> list[Json]:
-    """Return the taints of a machine that the pods do not tolerate."""
-    taints = machine.get("spec", {}).get("taints") or []
-    hard = [taint for taint in taints if taint.get("effect") in _REPELS]
-    return [item for item in hard if not any(_tolerates(rule, item) for rule in spec.get("tolerations") or [])]
-
-
-def _matches(rule: Json, labels: Mapping[str, str]) -> bool:
-    """Return True if a node affinity rule matches (kubernetes.io, Assigning Pods to Nodes)."""
-    key, values, found = rule["key"], rule.get("values") or [], labels.get(rule["key"])
-    match rule["operator"]:
-        case "In":
-            return found in values
-        case "NotIn":
-            return found not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-        case "Gt":
-            return found is not None and found.isdecimal() and int(found) > int(values[0])
-        case "Lt":
-            return found is not None and found.isdecimal() and int(found) < int(values[0])
-    return True  # an operator of a later Kubernetes: the scheduler decides
-
-
-def _tolerates(rule: Json, taint: Json) -> bool:
-    if rule.get("effect") and rule["effect"] != taint.get("effect"):
-        return False
-    if rule.get("operator", "Equal") == "Exists":
-        return not rule.get("key") or rule["key"] == taint["key"]
-    return bool(rule.get("key") == taint["key"] and rule.get("value", "") == taint.get("value", ""))
-
-
 def _room(requests: _Resources, there: _Resources) -> int:
     """Return the number of pods that an otherwise empty machine holds."""
     wanted = {**requests, "pods": Decimal(1)}
@@ -295,11 +234,6 @@ def shown(resource: str, value: Decimal) -> str:
     if resource == "memory" or resource.startswith(("ephemeral-storage", "hugepages-")):
         return f"{float(value) / GIB:.4g} GiB"
     return f"{float(value):.6g}"
-
-
-def _is_ready(machine: Json) -> bool:
-    conditions = machine.get("status", {}).get("conditions") or []
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _taint(taint: Json) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from soperator_pulumi.kube.pods import Pod
 from soperator_pulumi.kube.verbs import Json
+from soperator_pulumi.operations.preflight.admitting_machines import kind_of, machines_for
 from soperator_pulumi.operations.preflight.cluster_probe import ClusterProbe, ProbePlace, answer_of, probe_pod
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
-from soperator_pulumi.operations.preflight.machine_fit import kind_of, machines_for
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.render import layout
 

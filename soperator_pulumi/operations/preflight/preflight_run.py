@@ -9,6 +9,7 @@ from soperator_pulumi.operations.configuration.slurmdbd import ACCOUNTING_CONTAI
 from soperator_pulumi.operations.preflight import machine_clocks
 from soperator_pulumi.operations.preflight.access_rights import object_findings, platform_right_findings
 from soperator_pulumi.operations.preflight.admission import admission_findings
+from soperator_pulumi.operations.preflight.admitting_machines import MACHINES, machines_for, usable
 from soperator_pulumi.operations.preflight.api_server import closed_api_servers, kubelet_findings, release_findings
 from soperator_pulumi.operations.preflight.cluster_probe import NAMESPACES, ClusterProbe, ProbePlace
 from soperator_pulumi.operations.preflight.diagnosis import (
@@ -23,12 +24,9 @@ from soperator_pulumi.operations.preflight.diagnosis import (
 from soperator_pulumi.operations.preflight.image_pulls import image_probes
 from soperator_pulumi.operations.preflight.machine_fit import (
     DAEMON_SETS,
-    MACHINES,
     fit_findings,
     layout_findings,
     limit_findings,
-    machines_for,
-    usable,
 )
 from soperator_pulumi.operations.preflight.machine_probe import machine_probes
 from soperator_pulumi.operations.preflight.network_probe import network_probe

@@ -232,6 +232,26 @@ def test_without_the_daemon_sets_no_size_is_written(file: Path) -> None:
     assert file.read_text() == text
 
 
+def test_machines_of_a_kubernetes_are_read_once_for_all_sizes_of_all_clusters(file: Path) -> None:
+    paths_read: list[str] = []
+
+    class Counting(SmallWorld):
+        def find(self, path: str, *rest: Any, **named: Any) -> list[Json]:
+            paths_read.append(path)
+            return super().find(path, *rest, **named)
+
+    world = Counting()
+    world.objects.update(a_world(*BIG).objects)
+    node_sets = [{"name": "cpu", "cpus": "all", "memory_gib": "all"}]
+    clusters = {name: {"accounting": "none", "images": IMAGES, "node_sets": node_sets} for name in ("one", "two")}
+    file.write_text(yaml.safe_dump({"config": {"soperator:clusters": clusters}}))
+
+    write_sizes(file, {}, Access(), lambda _: world, lambda _: None)
+
+    assert sorted(paths_read) == ["/api/v1/nodes", "/apis/apps/v1/daemonsets"]
+    assert "all" not in file.read_text()
+
+
 @pytest.mark.parametrize("field", ["cpus", "memory_gib"])
 @pytest.mark.parametrize("size", ["all", "all but 2"])
 def test_a_size_that_is_not_written_is_refused_with_the_command_that_writes_it(field: str, size: str) -> None:

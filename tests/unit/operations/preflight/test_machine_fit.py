@@ -6,9 +6,10 @@ import pytest
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.operations.preflight.admitting_machines import is_chosen
 from soperator_pulumi.operations.preflight.api_server import kubelet_findings
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, Severity
-from soperator_pulumi.operations.preflight.machine_fit import fit_findings, is_chosen, layout_findings, limit_findings
+from soperator_pulumi.operations.preflight.machine_fit import fit_findings, layout_findings, limit_findings
 from soperator_pulumi.operations.preflight.planned import PlannedPods
 from soperator_pulumi.render.slurm_conf import node_conf
 from tests.strategies import a_spec

@@ -6,8 +6,8 @@ import pytest
 
 from soperator_pulumi.errors import KubernetesError
 from soperator_pulumi.kube.verbs import Kube
+from soperator_pulumi.operations.preflight.admitting_machines import MACHINES
 from soperator_pulumi.operations.preflight.diagnosis import Severity
-from soperator_pulumi.operations.preflight.machine_fit import MACHINES
 from soperator_pulumi.operations.preflight.planned import PlannedChart, PlannedCluster, PlannedPlatform
 from soperator_pulumi.operations.preflight.preflight_run import Preflight, platform_findings
 from soperator_pulumi.operations.preflight.prerequisites import PrerequisitesInputs
