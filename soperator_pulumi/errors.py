@@ -25,6 +25,8 @@ Every message names the place, the value given, the values allowed and the next 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from soperator_pulumi.wording import counted, with_final_stop
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -48,7 +50,7 @@ class Problem:
         A fact alone is a whole text, which may end with a command to copy, and gets no final stop.
         """
         rest = [*([f"Needed: {self.needed}."] if self.needed else []), *([self.cure] if self.cure else [])]
-        return [_with_final_stop(self.found) if rest else self.found, *rest]
+        return [with_final_stop(self.found) if rest else self.found, *rest]
 
     @property
     def text(self) -> str:
@@ -57,11 +59,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
-
-
-def _with_final_stop(text: str) -> str:
-    """Return a text that ends as a sentence: with a full stop, unless it ends with a stop of its own."""
-    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class SoperatorError(Exception):
@@ -76,7 +73,7 @@ class SpecError(SoperatorError):
         """Origin of the spec: a configuration key such as `soperator:cluster`, or a component."""
         self.problems = tuple(problems)
         """At least one problem."""
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        count = counted(len(self.problems), "problem")
         super().__init__("\n".join([f"{where} has {count}:", *(f"  {problem}" for problem in self.problems)]))
 
 

@@ -10,8 +10,8 @@ import pulumi
 
 from soperator_pulumi.cli.render import write
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.testing import Deployment, Manifests, deploy, manifests_of
+from soperator_pulumi.wording import counted
 from tools import console, paths
 from tools.console import UserError, say, step
 from tools.engine import Target

@@ -19,9 +19,10 @@ from soperator_pulumi.cli.live_cluster import (
 from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.operations.nodes.lease import ClusterLease
 from soperator_pulumi.operations.progress import Clock, MachineClock, until
-from soperator_pulumi.slurm.drain.formatting import counted, ending, named
+from soperator_pulumi.slurm.drain.formatting import ending, named
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Node, Snapshot
+from soperator_pulumi.wording import counted
 
 EXIT_BUSY = 1
 

@@ -10,9 +10,9 @@ from soperator_pulumi.cli.any_command import Command, add_stack_outputs, stack_o
 from soperator_pulumi.errors import Problem, SoperatorError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.simulation.manifests import manifests_of
-from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_file import read_stack_file
+from soperator_pulumi.wording import counted
 
 _NO_KUBERNETES = Access(kubeconfig="none")
 """Placeholder for the stack's kubeconfig, which may be encrypted or another stack's. No manifest needs it."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from soperator_pulumi.cli.any_command import Command, add_cluster, add_json, print_json
 from soperator_pulumi.cli.live_cluster import LiveCluster, failed_check, is_down, jobs_by_node, node_record
-from soperator_pulumi.slurm.drain.formatting import counted, listed
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job, Node, Snapshot
+from soperator_pulumi.wording import counted, listed
 
 EXIT_FOUND = 1
 

@@ -29,7 +29,7 @@ from soperator_pulumi.operations.configuration.activations import Sshd
 from soperator_pulumi.operations.configuration.transaction import SYNC_SECONDS, ask_kubelet
 from soperator_pulumi.operations.progress import Clock, Report, saying, unless_cancelled, until
 from soperator_pulumi.render import layout
-from soperator_pulumi.slurm.drain.formatting import counted
+from soperator_pulumi.wording import counted, listed
 
 T = TypeVar("T")
 
@@ -370,5 +370,4 @@ class KeyRotation:
 
 
 def _names(pods: Sequence[Pod]) -> str:
-    more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
-    return f"{counted(len(pods), 'pod')} ({', '.join(pod.name for pod in pods[:_SHOWN])}{more})"
+    return f"{counted(len(pods), 'pod')} ({listed((pod.name for pod in pods), _SHOWN)})"

@@ -14,8 +14,11 @@ from typing import Any
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.spec.validation.messages import shown
+from soperator_pulumi.wording import listed
 
 FREE = "*"
+
+_KEYS_SHOWN = 12
 
 
 @dataclass
@@ -72,7 +75,9 @@ def unknown_keys(values: Mapping[str, Any], known: KnownKeys, chart: str, path: 
         elif isinstance(value, Mapping):
             yield from unknown_keys(value, keys, chart, here)
         elif keys.below and not keys.free and _is_plain(value):
-            yield Problem(here, f"got {shown(value, ('values',))}, needs a mapping with {_some(keys)}.")
+            yield Problem(
+                here, f"got {shown(value, ('values',))}, needs a mapping with {listed(keys.below, _KEYS_SHOWN)}."
+            )
 
 
 def merged_values(ours: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,16 +102,7 @@ def _unknown(key: str, known: KnownKeys, chart: str, path: str) -> str:
         return f'the chart {chart} has no such key. Did you mean "{meant}"?'
     if not known.below:
         return f'the chart {chart} has no such key: "{path}" takes no mapping.'
-    return f"the chart {chart} has no such key. Allowed here: {_some(known)}."
-
-
-_MANY = 12
-
-
-def _some(keys: KnownKeys) -> str:
-    names = [*keys.below]
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
+    return f"the chart {chart} has no such key. Allowed here: {listed(known.below, _KEYS_SHOWN)}."
 
 
 def _is_plain(value: object) -> bool:

@@ -5,11 +5,12 @@ import sys
 import tomllib
 from collections.abc import Iterable
 
+from soperator_pulumi.wording import counted
 from tools import console, paths
 from tools.affected.changed_files import TreeChanges, changes_since
 from tools.affected.dependencies import Graph, graph_of
 from tools.affected.fact_cache import facts_of_files
-from tools.affected.pytest_runs import PytestRun, carry_out, counted, runs_of, steps_of
+from tools.affected.pytest_runs import PytestRun, carry_out, runs_of, steps_of
 from tools.affected.selection import TIERS, Selection, select
 from tools.affected.source_tree import SourceTree
 from tools.console import UserError, say
@@ -71,11 +72,11 @@ def graph_of_files(files: Iterable[str]) -> Graph:
 
 def summary(changes: TreeChanges, selection: Selection) -> str:
     """Return the numbers of selected and skipped files by tier, and the reason if all are selected."""
-    lines = [f"{counted(changes.changed)} changed since {changes.base}."]
+    lines = [f"{counted(len(changes.changed), 'file')} changed since {changes.base}."]
     lines += [f"All tests are selected: {reason}." for reason in selection.why_all]
     for tier in TIERS:
         selected, left_out = selection.selected[tier], selection.left_out[tier]
-        lines.append(f"{tier + ':':10}{counted(selected)} of tests selected, {len(left_out)} left out")
+        lines.append(f"{tier + ':':10}{counted(len(selected), 'file')} of tests selected, {len(left_out)} left out")
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from soperator_pulumi.wording import counted
 from tools import paths
 from tools.affected.selection import ON_KUBERNETES, TIERS, Selection
 from tools.console import say
@@ -63,11 +64,6 @@ def runs_of(selection: Selection, tiers: Collection[str] = TIERS) -> list[Pytest
     return [run for run in all_runs if run.files and run.tier in tiers]
 
 
-def counted(files: Sequence[str]) -> str:
-    """Return the number of files, as in `1 file` or `3 files`."""
-    return "1 file" if len(files) == 1 else f"{len(files)} files"
-
-
 def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
     """Return the programs to start for runs, including builds before the first run that needs a Kubernetes cluster."""
     steps: list[Step] = []
@@ -76,7 +72,7 @@ def steps_of(runs: Sequence[PytestRun]) -> list[Step]:
         if run.tier in ON_KUBERNETES:
             steps += builds
             builds.clear()
-        steps.append(Step(f"{run.name}: {counted(run.files)}", run.command))
+        steps.append(Step(f"{run.name}: {counted(len(run.files), 'file')}", run.command))
     return steps
 
 

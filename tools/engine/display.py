@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from soperator_pulumi.cli.stack_changes import Failure, ResourceChange, StepOp
+from soperator_pulumi.wording import listed
 
 Say = Callable[[str], None]
 
@@ -115,8 +116,7 @@ def _title(urn: str) -> str:
 def _diff(paths: Sequence[str]) -> str:
     if not paths:
         return ""
-    more = f" and {len(paths) - _PATHS_SHOWN} more" if len(paths) > _PATHS_SHOWN else ""
-    return f"  [diff: {', '.join(paths[:_PATHS_SHOWN])}{more}]"
+    return f"  [diff: {listed(paths, _PATHS_SHOWN)}]"
 
 
 def last_words(text: str) -> str:

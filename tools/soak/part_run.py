@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from soperator_pulumi.wording import counted
 from tools import paths
 from tools.console import say
 from tools.soak import passes
@@ -47,11 +48,6 @@ def run(part: SoakPart) -> bool:
 def minutes(seconds: float) -> str:
     """Return seconds as whole minutes, and at least one."""
     return counted(max(1, round(seconds / 60)), "minute")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things: `1 file`, `2 files`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def pytest_arguments(lane: Lane, pieces: Sequence[Piece], *, alone: bool = False) -> list[str]:

@@ -4,9 +4,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from soperator_pulumi.wording import counted
 from tools import console
 from tools.soak import passes, seconds
-from tools.soak.part_run import counted, minutes
+from tools.soak.part_run import minutes
 from tools.soak.parts import Piece, SoakPart, all_parts
 from tools.soak.passes import Pass, Revision
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from soperator_pulumi.kube.verbs import Json, config_map_path, secret_path
+from soperator_pulumi.wording import counted
 
 IN_FORCE = "soperator-pulumi/in-force"
 """Annotation of the object: digest of the files that the daemons read last, and accepted.
@@ -175,8 +176,7 @@ def differences(config_map: str, old: Mapping[str, str], new: Mapping[str, str])
     for name in sorted(old.keys() | new.keys()):
         added, size = new.get(name, "").splitlines(), len(new.get(name, "").encode())
         if name not in old and (len(added) > _LONG_LINES or size > _LONG_BYTES):
-            lines = "1 line" if len(added) == 1 else f"{len(added)} lines"
-            yield f"{config_map}/{name}: new, {lines}, {size} bytes, which begin with"
+            yield f"{config_map}/{name}: new, {counted(len(added), 'line')}, {size} bytes, which begin with"
             yield from (f"+{line[:_FIRST_CHARACTERS]}" for line in added[:_FIRST_LINES])
             continue
         before = old.get(name, "").splitlines()

@@ -16,6 +16,7 @@ from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.slurm.scontrol import ScontrolClient
 from soperator_pulumi.slurm.transport import Transport
 from soperator_pulumi.slurm.trial import trial_files, trial_start
+from soperator_pulumi.wording import listed
 
 CONTROLLER_STATEFUL_SET = "controller"
 CONTROLLER_POD = "controller-0"
@@ -108,8 +109,7 @@ class Slurmctld:
             TransportError: the jobs are unknown, as slurmctld could not be reached.
         """
         if older := self._not_to_constrain(old, new):
-            more = f" and {len(older) - _JOBS_SHOWN} more" if len(older) > _JOBS_SHOWN else ""
-            return _CONSTRAINED_LATER.format(pods=", ".join(older[:_JOBS_SHOWN]) + more)
+            return _CONSTRAINED_LATER.format(pods=listed(older, _JOBS_SHOWN))
         found = [change for change in changes(old, new) if change.effect in {Effect.IMPOSSIBLE, Effect.LOSES_JOBS}]
         if not found or not self._installed():
             return ""
@@ -118,11 +118,10 @@ class Slurmctld:
         lost = self._lost(found, leaving)
         if not lost:
             return ""
-        more = f" and {len(lost) - _JOBS_SHOWN} more" if len(lost) > _JOBS_SHOWN else ""
         return (
             f"Jobs would {'lose their GPUs' if all(node.generic_resources for node in found) else 'be lost'}:\n"
             f"{_reported(found)}\n"
-            f"These jobs have not ended: {', '.join(map(str, lost[:_JOBS_SHOWN]))}{more}.\n"
+            f"These jobs have not ended: {listed(map(str, lost), _JOBS_SHOWN)}.\n"
             "Nothing was changed. Wait for them or cancel them, and run again."
         )
 

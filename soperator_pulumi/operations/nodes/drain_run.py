@@ -29,7 +29,6 @@ from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
 from soperator_pulumi.operations.progress import report_pause_seconds, rest_seconds, unless_cancelled
 from soperator_pulumi.slurm.drain import plan_text
-from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import Plan, plan, shared, together
 from soperator_pulumi.slurm.drain.reason import Marker
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -37,6 +36,7 @@ from soperator_pulumi.slurm.drain.time_out import longest_wait_seconds
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Reservation, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec
+from soperator_pulumi.wording import counted
 
 ANSWER_SECONDS = 300
 """Time for slurmctld to answer at all, in seconds: after a restart it recovers its state."""

@@ -13,6 +13,7 @@ from soperator_pulumi.operations.progress import Clock, Report, saying, until
 from soperator_pulumi.slurm.client import SlurmClient
 from soperator_pulumi.slurm.drain.reason import Marker, drain_of_ours
 from soperator_pulumi.slurm.models import Node
+from soperator_pulumi.wording import listed
 
 _COUNTED_SECONDS = 60
 _REPORT_SECONDS = 10
@@ -255,6 +256,4 @@ def _observed(live: LiveNodeSet) -> bool:
 
 def named(names: Iterable[str]) -> str:
     """Return names for a message: the first few, and the number of the others."""
-    every = list(names)
-    reported = ", ".join(every[:_NAMES_SHOWN])
-    return f"{reported} and {len(every) - _NAMES_SHOWN} more" if len(every) > _NAMES_SHOWN else reported
+    return listed(names, _NAMES_SHOWN)

@@ -15,12 +15,12 @@ from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup
 from soperator_pulumi.operations.progress import Clock, Report, saying, until
-from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.slurm.drain.plan import drained_for
 from soperator_pulumi.slurm.drain.reason import OVER_WHEN_WANTED, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Snapshot
+from soperator_pulumi.wording import counted
 
 _GOING_SECONDS = 60
 """Time for a pod to disappear, beyond its grace period, in seconds."""

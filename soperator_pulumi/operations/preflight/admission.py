@@ -10,6 +10,7 @@ from soperator_pulumi.kube.verbs import Json, Kube, pods_path
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import PlannedCluster, PlannedPods
 from soperator_pulumi.spec.types.quantity import amount
+from soperator_pulumi.wording import listed
 
 CHECK = "admission"
 
@@ -115,11 +116,10 @@ def _refusal(place: str, subject: str, error: KubernetesError) -> Diagnosis:
 
 def _mutation(place: str, changes: list[str]) -> Diagnosis:
     rights = [change for change in changes if any(word in change for word in _RIGHTS)]
-    listed = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
     return (refused if rights else warned)(
         CHECK,
         place,
-        f"a webhook or policy changes its pods: {listed}",
+        f"a webhook or policy changes its pods: {listed(changes, 5)}",
         "pods as they are planned",
         "Exclude the namespace from the webhook (kubectl get mutatingwebhookconfigurations).",
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from soperator_pulumi.errors import KubernetesError, Problem, _with_final_stop
+from soperator_pulumi.errors import KubernetesError, Problem
+from soperator_pulumi.wording import with_final_stop
 
 _FIRST_SENTENCE = re.compile(r'(?s)((?:"[^"]*"|.)+?)(?:\. (.+)|\.)?')
 """The first sentence and the rest. A quoted value may have any characters."""
@@ -108,7 +109,7 @@ def _of_cluster(key: str, found: Sequence[Diagnosis]) -> str:
 
 def _lines(found: Diagnosis) -> str:
     first, *more = found.sentences()
-    first = _with_final_stop(first)  # a check that has passed has a fact alone
+    first = with_final_stop(first)  # a check that has passed has a fact alone
     return "\n".join(
         [f"  {found.severity:<8}{found.check}: {found.path}: {first}", *(f"          {line}" for line in more)]
     )

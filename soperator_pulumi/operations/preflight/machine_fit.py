@@ -23,9 +23,9 @@ from soperator_pulumi.operations.preflight.admitting_machines import (
 )
 from soperator_pulumi.operations.preflight.diagnosis import Diagnosis, passed, refused, warned
 from soperator_pulumi.operations.preflight.planned import WORKER, PlannedPods
-from soperator_pulumi.slurm.drain.formatting import counted
 from soperator_pulumi.spec.node_set import FEWEST_PROCESSES, CpuLayout
 from soperator_pulumi.spec.types.quantity import GIB, amount
+from soperator_pulumi.wording import counted, listed
 
 CHECK = "machines"
 
@@ -122,14 +122,14 @@ def _fit(
     if not chosen:
         return _not_chosen(pods, machines)
     if not up:
-        names = _list({machine["metadata"]["name"] for machine in chosen})
+        names = listed(sorted(machine["metadata"]["name"] for machine in chosen), _FEW)
         text = f"none of the {len(chosen)} machines of its labels takes pods: {names} not ready, or cordoned"
         return refused(CHECK, pods.place, text, "a machine that is ready", "Uncordon or repair one.")
     taints = {_taint(entry) for machine in up for entry in repelling(pods.spec, machine)}
     admitted = [entry for entry in up if not repelling(pods.spec, entry)]
     if not admitted:
         found = counted(len(up), "machine")
-        text = f"{found} of its labels, all with taints that its pods do not tolerate: {_list(taints)}"
+        text = f"{found} of its labels, all with taints that its pods do not tolerate: {listed(sorted(taints), _FEW)}"
         cure = f"Add them to {pods.place}.tolerations, or remove them: kubectl taint node NAME KEY-"
         return refused(CHECK, pods.place, text, "a machine without such a taint", cure)
     there = {name: left[name] for name in (machine["metadata"]["name"] for machine in admitted)}
@@ -176,7 +176,7 @@ def _not_chosen(pods: PlannedPods, machines: Sequence[Json]) -> Diagnosis:
         if key in wanted
     }
     rule = f"the label {', '.join(labels)}" if labels else "the labels of its affinity"
-    near = f"; there are {_list(there)}" if there else ""
+    near = f"; there are {listed(sorted(there), _FEW)}" if there else ""
     cure = f"Label a machine, or change {pods.place}.{'node_selector' if labels else 'affinity'}."
     return refused(CHECK, pods.place, f"none of {len(machines)} machines has {rule}{near}", "a machine with it", cure)
 
@@ -239,11 +239,6 @@ def shown(resource: str, value: Decimal) -> str:
 def _taint(taint: Json) -> str:
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint['key']}{value}:{taint['effect']}"
-
-
-def _list(names: set[str]) -> str:
-    every = sorted(names)
-    return ", ".join(every[:_FEW]) + (f" and {len(every) - _FEW} more" if len(every) > _FEW else "")
 
 
 def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> Iterator[Diagnosis]:

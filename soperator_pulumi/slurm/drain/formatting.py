@@ -1,6 +1,5 @@
 """Nodes, jobs and times as text for messages about a drain."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 
 from soperator_pulumi.slurm.models import Job, Reservation
@@ -44,15 +43,3 @@ def lasting(reservation: Reservation, now: float, zone: tzinfo | None) -> str:
     """Return a reservation with its times."""
     begins = f" from {moment(reservation.starts_at, now, zone)}" if reservation.starts_at > now else ""
     return f"reservation {reservation.name}{begins} until {moment(reservation.ends_at, now, zone)}"
-
-
-def counted(count: int, thing: str) -> str:
-    """Return a count with its noun: `1 node`, `4 nodes`."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
-def listed(parts: Iterable[str], most: int) -> str:
-    """Return the first `most` parts, and how many others there are."""
-    every = list(parts)
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more

@@ -8,8 +8,9 @@ nodes come later. CPUs of reserved cores count as missing (measured with Slurm 2
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from soperator_pulumi.slurm.drain.formatting import counted, named
+from soperator_pulumi.slurm.drain.formatting import named
 from soperator_pulumi.slurm.models import Job, Node, NodeSize, Snapshot
+from soperator_pulumi.wording import counted
 
 _JOBS = 10
 """Most jobs that are named."""

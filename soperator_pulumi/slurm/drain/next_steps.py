@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from soperator_pulumi.slurm.drain.formatting import listed, named
+from soperator_pulumi.slurm.drain.formatting import named
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Job
+from soperator_pulumi.wording import listed
 
 _JOBS_IN_A_LINE = 3
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
 
-from soperator_pulumi.slurm.drain.formatting import counted, ending, lasting, listed, named, span
+from soperator_pulumi.slurm.drain.formatting import ending, lasting, named, span
 from soperator_pulumi.slurm.drain.next_steps import next_steps
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.request import DrainRequest
@@ -14,6 +14,7 @@ from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_
 from soperator_pulumi.slurm.hostlist import compress
 from soperator_pulumi.slurm.models import Job, Snapshot
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
+from soperator_pulumi.wording import counted, listed
 
 _LINES = 20
 """Most lines about nodes of one node set: a thousand lines for a thousand nodes help no reader."""

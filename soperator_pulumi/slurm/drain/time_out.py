@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from soperator_pulumi.slurm.drain.formatting import counted, named, span
+from soperator_pulumi.slurm.drain.formatting import named, span
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.models import Job
 from soperator_pulumi.spec.drain import DrainSpec, NotRequeueable, OnTimeout
+from soperator_pulumi.wording import counted
 
 TREATED_SECONDS = 300
 """Time for requeued or cancelled jobs to leave their nodes: Slurm's KillWait (30 s) and UnkillableStepTimeout (180 s)

@@ -4,7 +4,7 @@ from datetime import UTC, timedelta, timezone
 
 import pytest
 
-from soperator_pulumi.slurm.drain.formatting import lasting, listed, moment, span
+from soperator_pulumi.slurm.drain.formatting import lasting, moment, span
 from tests.unit.slurm.drain.situation import HOUR, NOW, reservation
 
 
@@ -39,8 +39,3 @@ def test_a_reservation_that_begins_later_says_when() -> None:
     assert lasting(reservation("maint", "a", ends_in=HOUR), NOW, UTC) == "reservation maint until 14:00"
     later = reservation("maint", "a", starts_in=HOUR, ends_in=2 * HOUR)
     assert lasting(later, NOW, UTC) == "reservation maint from 14:00 until 15:00"
-
-
-def test_a_long_list_says_how_many_are_left_out() -> None:
-    assert listed(["a", "b"], 2) == "a, b"
-    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
