@@ -1,11 +1,10 @@
 """Kinds of files that can be converted, and detection of a file's kind."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soperator_pulumi.convert.fleet import files_of_bundle, is_bundle
+from soperator_pulumi.convert.documents import Document, documents_in
 from soperator_pulumi.convert.inputs import Inputs, file_labels
 from soperator_pulumi.convert.placeholders import HELM_GET, refuse_placeholders
 from soperator_pulumi.convert.source_kinds import CHARTS, SourceKind, allowed_kinds, kind_by_keys
@@ -18,7 +17,7 @@ from soperator_pulumi.convert.wrappers import (
     unwrapped,
     values_of_targets,
 )
-from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, read, relabelled, without_first_key
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, relabelled, without_first_key
 from soperator_pulumi.errors import ConversionError
 
 SOPERATOR_GROUP = "slurm.nebius.ai"
@@ -65,38 +64,9 @@ _OF_HELMFILE = {
 _HELM_HEADERS = ("USER-SUPPLIED VALUES", "COMPUTED VALUES")
 """Headers of `helm get values`."""
 
-_TEMPLATE = re.compile(r"\{\{|%\{")
-_HCL = re.compile(
-    r'^\s*(resource|module|data|variable|output|provider)\s+"[^"]*".*\{|^\s*(locals|terraform)\s*\{', re.MULTILINE
-)
-
-_MAX_SIZE = 8 << 20
-"""Largest file, in bytes. helm stores a release in a Secret, which has at most 1 MiB."""
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements")
 """Keys of kustomize that change what a chart renders."""
-_LISTED = "resources"
-"""Key of objects in the values of a chart that makes any objects."""
 _ONE_BY_ONE = "its values are converted one by one"
-
-
-@dataclass(frozen=True)
-class _Document:
-    tree: Mapping[str, Tree]
-    prefix: str
-    name: str
-    """Name of the file in errors."""
-    file: str
-    """Path of the file, as the user gives it; empty for a file inside an object."""
-    texts: tuple[Leaf, ...] = ()
-    """Texts whose documents follow."""
-
-    @property
-    def root(self) -> Section:
-        return Section(self.tree, self.prefix)
-
-    @property
-    def is_object(self) -> bool:
-        return bool(self.root.at("apiVersion") and self.root.at("kind"))
 
 
 def read_sources(files: list[Path]) -> list[Source]:
@@ -105,15 +75,10 @@ def read_sources(files: list[Path]) -> list[Source]:
     Raises:
         ConversionError: A file cannot be read, is not YAML, or is of no known kind.
     """
-    documents: list[_Document] = []
+    documents: list[Document] = []
     files = [*dict.fromkeys(files)]
     for file, label in zip(files, file_labels(files), strict=True):
-        prefix = f"{label}: " if len(files) > 1 else ""
-        trees = _trees(_text(file), label, prefix)
-        if not trees:
-            raise ConversionError(f"{label}: empty. {allowed_kinds()}")
-        for tree in trees:
-            documents += _documents(tree, prefix, label, str(file))
+        documents += documents_in(file, label, f"{label}: " if len(files) > 1 else "")
     listing = any(document.root.at("releases") for document in documents)
     settings = [document for document in documents if listing and {*document.tree} <= _OF_HELMFILE]
     documents = [document for document in documents if document not in settings]
@@ -124,7 +89,7 @@ def read_sources(files: list[Path]) -> list[Source]:
     return [*found, *_rest([leaf for document in settings for leaf in document.root.leaves()], "a setting of helmfile")]
 
 
-def _inputs(documents: Sequence[_Document]) -> Inputs:
+def _inputs(documents: Sequence[Document]) -> Inputs:
     """Return what objects can name: the other objects, and the first documents of files with values."""
     objects: dict[tuple[str, str], list[Section]] = {}
     for root in (document.root for document in documents if document.is_object):
@@ -136,76 +101,11 @@ def _inputs(documents: Sequence[_Document]) -> Inputs:
     return Inputs(objects, values)
 
 
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > _MAX_SIZE:
-            raise ConversionError(
-                f"{file.name}: larger than {_MAX_SIZE >> 20} MiB. Values of a release and objects of a cluster are "
-                "smaller, as Kubernetes stores no more. Give the file of one cluster."
-            )
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ConversionError(f"{file.name}: not UTF-8 text. {allowed_kinds()}") from None
-    except OSError as error:
-        raise ConversionError(f"{file}: {error.strerror}. Give a file that can be read.") from None
-
-
-def _trees(text: str, name: str, prefix: str) -> list[Tree]:
-    if _HCL.search(text):
-        raise ConversionError(
-            f"{name}: Terraform's HCL. Give the values that it gives to the chart, in YAML: {HELM_GET}."
-        )
-    try:
-        return read(text, name, prefix)
-    except ConversionError as error:
-        template = next((index for index, line in enumerate(text.splitlines(), 1) if _TEMPLATE.search(line)), None)
-        if template is None:
-            raise
-        raise ConversionError(
-            f"{name}, line {template}: a template that is not rendered ({error}). Give its result: {HELM_GET}."
-        ) from None
-
-
-def _documents(tree: Tree, prefix: str, name: str, file: str, depth: int = 0) -> list[_Document]:
-    """Return the documents in a tree: the items of a list, the files of a Bundle, or the tree itself."""
-    if not isinstance(tree, Mapping):
-        raise ConversionError(f"{name}: is not a mapping of keys to values. {allowed_kinds()}")
-    document = _Document(tree, prefix, name, file)
-    root = document.root
-    if not document.is_object:
-        return _listed_objects(document) or [document]
-    if root.at("kind").text().endswith("List") and root.at("items").items():
-        items = [item.tree for item in root.at("items").items() if item.tree is not None]
-        return [document for tree in items for document in _documents(tree, prefix, name, file, depth + 2)]
-    path = f"{prefix}{root.at('kind').text()}/{root.at('metadata', 'name').text()}"
-    labelled = relabelled(tree, f"{path}: ", depth)
-    assert isinstance(labelled, Mapping)  # noqa: S101 - as the tree is
-    whole = Section(labelled, f"{path}: ")
-    inside, texts = [], []
-    for part in files_of_bundle(whole, path, name) if is_bundle(whole) else ():
-        objects = [tree for tree in part.trees if _Document({"": tree}, "", name, "").root.at("", "apiVersion")]
-        texts += [part.origin] if objects else []
-        inside += [found for tree in objects for found in _documents(tree, part.path, name, "")]
-    return [_Document(labelled, f"{path}: ", name, file, tuple(texts)), *inside]
-
-
-def _listed_objects(document: _Document) -> list[_Document]:
-    """Return the objects that a file of values lists for a chart of any objects; empty if it has other values.
-
-    Terraform's modules for soperator give ConfigMaps to such a chart, under the key `resources`.
-    """
-    items = [item.tree for item in document.root.at(_LISTED).items() if item.tree is not None]
-    objects = [_Document({"": tree}, "", "", "").root.at("") for tree in items]
-    if {*document.tree} != {_LISTED} or not all(root.at("apiVersion") and root.at("kind") for root in objects):
-        return []
-    return [found for tree in items for found in _documents(tree, document.prefix, document.name, "", depth=2)]
-
-
 _Releases = Sequence[tuple[Section, WrappedValues]]
 """Values in a document, with the places that hold them."""
 
 
-def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: bool = False) -> list[Source]:
+def _all_sources(documents: Sequence[Document], inputs: Inputs, *, with_maps: bool = False) -> list[Source]:
     releases = [_releases(document, inputs) for document in documents]
     if with_maps:
         named = {leaf for found in releases for _, values in found for leaf in values.texts}
@@ -219,7 +119,7 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
     for file in [file for file in inputs.files if file in of_clusters]:
         refuse_placeholders(inputs.files[file].tree, inputs.files[file].path.removesuffix(": "))
 
-    def unread(document: _Document) -> str:
+    def unread(document: Document) -> str:
         """Return why values are not read; an empty text if they are."""
         if document.file in of_others:
             return "values of a release of something else, not the cluster"
@@ -242,7 +142,7 @@ def _all_sources(documents: Sequence[_Document], inputs: Inputs, *, with_maps: b
     return found
 
 
-def _releases(document: _Document, inputs: Inputs) -> _Releases:
+def _releases(document: Document, inputs: Inputs) -> _Releases:
     root = document.root
     listed = listed_releases(root, document.name, inputs)
     if any(_wrapped_kind(values) for _, values in listed):
@@ -253,7 +153,7 @@ def _releases(document: _Document, inputs: Inputs) -> _Releases:
     return []
 
 
-def _in_config_map(document: _Document, named: Collection[Leaf]) -> _Releases:
+def _in_config_map(document: Document, named: Collection[Leaf]) -> _Releases:
     """Return the values in a ConfigMap whose text no release names."""
     root = document.root
     if not document.is_object or root.at("kind").text() != "ConfigMap":
@@ -262,7 +162,7 @@ def _in_config_map(document: _Document, named: Collection[Leaf]) -> _Releases:
     return [] if values is None or {*values.texts} & {*named} else [(root, values)]
 
 
-def _sources(document: _Document, releases: _Releases, of_others: SourceKind | None) -> list[Source]:
+def _sources(document: Document, releases: _Releases, of_others: SourceKind | None) -> list[Source]:
     root = document.root
     texts = _rest(document.texts, _ONE_BY_ONE)
     if any(entry.tree is not root.tree for entry, _ in releases):
@@ -275,7 +175,7 @@ def _sources(document: _Document, releases: _Releases, of_others: SourceKind | N
     return [*texts, Source(_resource_kind(root, document.name), document.tree, document.prefix)]
 
 
-def _listed_sources(document: _Document, releases: _Releases) -> list[Source]:
+def _listed_sources(document: Document, releases: _Releases) -> list[Source]:
     """Return the values of clusters in a list of releases, and the rest of it."""
     root, name = document.root, document.name
     off = [(entry, values) for entry, values in releases if not _is_installed(entry)]
@@ -355,7 +255,7 @@ def _key_below(tree: Tree | None) -> str:
     return below[0] if len(below) == 1 else ""
 
 
-def _values_sources(document: _Document, of_others: SourceKind | None = None) -> list[Source]:
+def _values_sources(document: Document, of_others: SourceKind | None = None) -> list[Source]:
     """Return a document of values. They may be nested below a key, as a subchart's values are.
 
     Args:
@@ -371,7 +271,7 @@ def _values_sources(document: _Document, of_others: SourceKind | None = None) ->
         assert isinstance(inner, Mapping)  # noqa: S101 - as the tree is
         others = [leaf for key, item in tree.items() if key != below for leaf in leaves_of(item)]
         rest = _rest([*headers, *others], f"values of another chart than that below {below}")
-        return [*_values_sources(_Document(inner, f"{document.prefix}{below}: ", name, document.file)), *rest]
+        return [*_values_sources(Document(inner, f"{document.prefix}{below}: ", name, document.file)), *rest]
     if kind is None:
         shown = ", ".join(sorted(tree)[:8])
         raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {allowed_kinds()}")

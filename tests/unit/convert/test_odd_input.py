@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from soperator_pulumi.convert import Fate, convert, sources
+from soperator_pulumi.convert import Fate, convert, documents
 from soperator_pulumi.errors import ConversionError
 from tests.unit.convert.conversions import converted, written
 from tests.unit.convert.test_sources import NODE_SET, VALUES, fates, nodes
@@ -67,7 +67,7 @@ def test_odd_input_is_refused_in_words(tmp_path: Path, text: str, words: str) ->
 def test_a_file_of_more_than_a_release_can_hold_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_MAX_SIZE", 3 << 20)
+    monkeypatch.setattr(documents, "_MAX_SIZE", 3 << 20)
     with pytest.raises(ConversionError, match=r"^input\.yaml: larger than 3 MiB\."):
         converted(tmp_path, WHOLE + "# a comment\n" * (3 << 17))
 
