@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from soperator_pulumi import __version__
 from soperator_pulumi.errors import SoperatorError
-from soperator_pulumi.wrong_names import did_you_mean
+from soperator_pulumi.wording import did_you_mean
 
 if TYPE_CHECKING:
     from soperator_pulumi.cli.any_command import Command

@@ -13,9 +13,9 @@ from soperator_pulumi.kube.kube_api import Cluster
 from soperator_pulumi.kube.pods import find_pods
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.operations.nodes.live_node_set import WORKER_CONTAINER
-from soperator_pulumi.printable_text import printable
 from soperator_pulumi.render import layout
 from soperator_pulumi.spec.types.quantity import GIB
+from soperator_pulumi.wording import printable
 
 _WORKERS = {"app.kubernetes.io/part-of": "soperator-pulumi", "app.kubernetes.io/component": "worker"}
 _DAY = 86_400

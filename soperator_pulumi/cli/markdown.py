@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from soperator_pulumi.printable_text import printable
+from soperator_pulumi.wording import printable
 
 LONGEST_PAGE = 250_000
 """Characters, of four bytes at most: the summary of a job on GitHub takes 1 MiB

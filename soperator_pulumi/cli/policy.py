@@ -9,7 +9,7 @@ from soperator_pulumi.errors import SoperatorError
 from soperator_pulumi.policy.definition import AnyPolicy
 from soperator_pulumi.policy.levels import Environment
 from soperator_pulumi.policy.registry import POLICIES
-from soperator_pulumi.wrong_names import did_you_mean
+from soperator_pulumi.wording import did_you_mean
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from soperator_pulumi.cluster.pod_template import pod_metadata, pod_spec
 from soperator_pulumi.cluster.scope import Scope
 from soperator_pulumi.cluster.storage import Claim, create_claim
 from soperator_pulumi.render import layout
-from soperator_pulumi.spec.accounting_dump import DumpSpec
+from soperator_pulumi.spec.accounting import DumpSpec
 from soperator_pulumi.spec.cluster import ClusterSpec
 
 _ATTEMPTS = 2

@@ -14,8 +14,7 @@ from soperator_pulumi.monitoring.dashboards import DASHBOARDS
 from soperator_pulumi.monitoring.panels import Dashboard
 from soperator_pulumi.monitoring.prometheus_rules import API_VERSION, KIND, rule_groups
 from soperator_pulumi.monitoring.recordings import RECORDINGS
-from soperator_pulumi.spec.alerts import AlertsSpec
-from soperator_pulumi.spec.metrics import MetricsSpec
+from soperator_pulumi.spec.metrics import AlertsSpec, MetricsSpec
 
 RULES = "slurm-rules"
 """Name of the PrometheusRule."""

@@ -20,11 +20,10 @@ from pulumi.dynamic import (
 from pulumi.output import Unknown
 from pulumi.runtime.rpc import UNKNOWN
 
-from soperator_pulumi.errors import KubernetesError, SpecError
+from soperator_pulumi.errors import KubernetesError, SoperatorError, SpecError
 from soperator_pulumi.kube.access import Access
 from soperator_pulumi.kube.verbs import Kube
 from soperator_pulumi.lifecycle.connection import CONTEXT, KUBECONFIG, access, with_newest_access
-from soperator_pulumi.lifecycle.plain_errors import without_traceback
 from soperator_pulumi.lifecycle.sdk_server import adapt_sdk_server
 from soperator_pulumi.lifecycle.superseded import noting_successor, unless_superseded
 from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef, cluster_of, controller_lost, namespace_path
@@ -40,6 +39,19 @@ Delete = Callable[["LiveProvider", str, dict[str, Any]], None]
 
 _recents: dict[Kube, Recent] = {}
 """Clusters as this process's diffs have read them."""
+
+
+def without_traceback(operation: Callable[P, R]) -> Callable[P, R]:
+    """Raise errors of this package without traceback and cause; Pulumi prints the tracebacks of all other errors."""
+
+    @functools.wraps(operation)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return operation(*args, **kwargs)
+        except SoperatorError as error:
+            raise error.with_traceback(None) from None
+
+    return run
 
 
 class LiveProvider(ResourceProvider):

@@ -28,7 +28,7 @@ from soperator_pulumi.policy.sizes import (
     SCALE_DOWN,
     UNDRAINED_NODES,
 )
-from soperator_pulumi.wrong_names import did_you_mean
+from soperator_pulumi.wording import did_you_mean
 
 POLICIES: tuple[AnyPolicy, ...] = (
     POLICY_CONFIGURATION,

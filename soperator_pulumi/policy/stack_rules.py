@@ -14,7 +14,7 @@ from soperator_pulumi.policy.view import ResourceView
 from soperator_pulumi.spec.validation.base import Model, refused
 from soperator_pulumi.spec.validation.messages import shown
 from soperator_pulumi.spec.validation.parse import parse
-from soperator_pulumi.wrong_names import did_you_mean
+from soperator_pulumi.wording import did_you_mean
 
 KEY = "soperator:policy"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from soperator_pulumi.errors import Problem
 from soperator_pulumi.slurm.sacctmgr import Sacctmgr
-from soperator_pulumi.wrong_names import did_you_mean
+from soperator_pulumi.wording import did_you_mean
 
 _EFFECTS = {
     "allowqos": "slurmctld leaves it out, and jobs with it are refused",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from soperator_pulumi.errors import SlurmError
-from soperator_pulumi.printable_text import printable
 from soperator_pulumi.slurm.hostlist import expand
 from soperator_pulumi.slurm.models import Job, Node, Reservation
+from soperator_pulumi.wording import printable
 
 T = TypeVar("T")
 

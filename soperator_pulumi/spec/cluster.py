@@ -27,8 +27,7 @@ from soperator_pulumi.spec import (
     user,
     user_pods,
 )
-from soperator_pulumi.spec.accounting import Accounting, AccountingSpec, OwnDatabaseSpec, SlurmdbdSpec
-from soperator_pulumi.spec.accounting_dump import DumpSpec
+from soperator_pulumi.spec.accounting import Accounting, AccountingSpec, DumpSpec, OwnDatabaseSpec, SlurmdbdSpec
 from soperator_pulumi.spec.images import ImagesSpec
 from soperator_pulumi.spec.jail import JailSpec, PopulateSpec
 from soperator_pulumi.spec.job_containers import ContainersSpec

@@ -1,18 +1,36 @@
-"""Metrics: the exporter of Slurm's metrics, and how Prometheus finds it."""
+"""Metrics: the exporter of Slurm's metrics, how Prometheus finds it, and alert rules for Prometheus' operator."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from soperator_pulumi.errors import Problem
-from soperator_pulumi.spec.alerts import AlertsSpec
 from soperator_pulumi.spec.scheduling import Scheduled
 from soperator_pulumi.spec.types.duration import Duration, lasting
-from soperator_pulumi.spec.types.names import DnsLabel
+from soperator_pulumi.spec.types.names import DnsLabel, LabelKey, LabelValue
 from soperator_pulumi.spec.types.quantity import PodResources, ResourceAmounts
+from soperator_pulumi.spec.validation.base import Matches, Model
 from soperator_pulumi.spec.validation.partial import known
+
+_MAX_ADDRESS = 500
+
+PageAddress = Annotated[
+    str,
+    Matches(r"https?://[^\s#]+", "needs an address with https:// or http://, without '#'.", _MAX_ADDRESS),
+]
+"""Address of a web page."""
+
+
+class AlertsSpec(Model):
+    """Alert rules and recorded series of the cluster (docs/monitoring.md), as a PrometheusRule."""
+
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Further labels of the PrometheusRule, if your Prometheus only selects rules with certain labels."""
+    runbooks: PageAddress | None = None
+    """Address of your copy of docs/runbooks.md, to which alerts then link (`runbook_url`)."""
+
 
 _HIDING = {"jobs", "nodes", "all"}
 """Values of PrivateData that hide the exporter's data from it."""

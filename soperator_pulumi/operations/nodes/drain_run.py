@@ -23,8 +23,7 @@ from soperator_pulumi.errors import (
     UnknownNodeError,
 )
 from soperator_pulumi.operations.nodes.context import DrainContext
-from soperator_pulumi.operations.nodes.drain_batch import DrainBatch, JobsOfNodes
-from soperator_pulumi.operations.nodes.drain_result import DrainResult
+from soperator_pulumi.operations.nodes.drained_nodes import DrainBatch, DrainResult, JobsOfNodes
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.undrain import Undrain, continue_or_undo
 from soperator_pulumi.operations.progress import report_pause_seconds, rest_seconds, unless_cancelled

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_override import unheeded
-from soperator_pulumi.operations.nodes.drain_result import DrainResult
 from soperator_pulumi.operations.nodes.drain_run import DrainRun
+from soperator_pulumi.operations.nodes.drained_nodes import DrainResult
 from soperator_pulumi.operations.nodes.undrain import by_reason_before, hand_over_to_pods, undrain_nodes
 from soperator_pulumi.slurm.drain import plan_text
 from soperator_pulumi.slurm.drain.plan import drained_for, plan, shared

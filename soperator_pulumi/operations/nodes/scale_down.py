@@ -10,7 +10,7 @@ from soperator_pulumi.operations.nodes.cluster_ref import ClusterRef
 from soperator_pulumi.operations.nodes.context import DrainContext
 from soperator_pulumi.operations.nodes.drain_all import LOOKS, drain_all
 from soperator_pulumi.operations.nodes.drain_override import policy_of
-from soperator_pulumi.operations.nodes.drain_result import DrainResult
+from soperator_pulumi.operations.nodes.drained_nodes import DrainResult
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.operations.nodes.live_node_set import LiveNodeSet
 from soperator_pulumi.operations.nodes.node_cleanup import NodeCleanup

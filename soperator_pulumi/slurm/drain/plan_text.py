@@ -1,13 +1,12 @@
 """Text of a plan for users: its preview, its progress, and its error."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from types import MappingProxyType
 
 from soperator_pulumi.slurm.drain.formatting import ending, lasting, named, span
-from soperator_pulumi.slurm.drain.next_steps import next_steps
 from soperator_pulumi.slurm.drain.plan import Plan
 from soperator_pulumi.slurm.drain.request import DrainRequest
 from soperator_pulumi.slurm.drain.time_out import TREATED_SECONDS, longest_wait_seconds
@@ -110,7 +109,7 @@ def aborted(
         shown = {name: (waiting.jobs, () if waiting.jobs else (waiting.why,)) for name, waiting in held.items()}
         lines += _table(_grouped(shown, now, zone), indent=4)
         jobs = {job.job_id: job for waiting in held.values() for job in waiting.jobs}
-        lines += [f"  {line}" for line in next_steps(plan, jobs.values(), cluster)]
+        lines += [f"  {line}" for line in _next_steps(plan, jobs.values(), cluster)]
     by_why: dict[str, list[str]] = {}
     for name, why in kept.items():
         by_why.setdefault(why, []).append(name)
@@ -302,3 +301,40 @@ def time_left(policy: DrainSpec, elapsed_seconds: float) -> str:
     if policy.on_timeout in {OnTimeout.REQUEUE, OnTimeout.CANCEL}:
         return f"the time is up ({policy.on_timeout}): {span(timeout + TREATED_SECONDS - elapsed_seconds)} left"
     return f"{span(longest_wait_seconds(policy) - elapsed_seconds)} left"
+
+
+def _next_steps(plan: Plan, jobs: Iterable[Job], cluster: str) -> Iterator[str]:
+    """Yield the next steps, one per line.
+
+    Args:
+        plan: Plan that stopped.
+        jobs: Jobs that hold nodes.
+        cluster: Name of the cluster.
+    """
+    running = [job for job in jobs if "COMPLETING" not in job.state]
+    completing = [job for job in jobs if "COMPLETING" in job.state]
+    if running:
+        numbers = " ".join(job.reference for job in running[:_JOBS_IN_A_LINE])
+        yield (
+            f"Wait for the jobs and run again; or cancel them (scancel {numbers}) or requeue them "
+            f"(scontrol requeue {numbers.replace(' ', ',')}); or raise the node set's drain.timeout."
+        )
+        yield (
+            f"For one run only: SOPERATOR_DRAIN='{cluster}: {{timeout: 1d}}' before the command, "
+            f"or SOPERATOR_DRAIN='{cluster}: {{on_timeout: requeue}}' ({{on_timeout: cancel}} cancels the jobs)."
+        )
+    if completing:
+        nodes = compress(
+            name for name, held in plan.waiting.items() if any("COMPLETING" in job.state for job in held.jobs)
+        )
+        yield (
+            f"Still completing: {listed(map(named, completing), _JOBS_IN_A_LINE)}. Their processes or the epilog do "
+            f"not end: look at {nodes}; to give up processes that can't be ended: scontrol update "
+            f"nodename={nodes} state=down reason=..."
+        )
+    lost = [name for name, waiting in plan.waiting.items() if not waiting.jobs]
+    if lost:
+        yield (
+            f"{compress(lost)}: see scontrol show node. A node that slurmctld has lost registers again after slurmd "
+            "restarts: delete its pod if nothing runs in it."
+        )

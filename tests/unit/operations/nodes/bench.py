@@ -6,7 +6,7 @@ from typing import Any
 
 from soperator_pulumi.errors import TransportError
 from soperator_pulumi.operations.nodes.context import DrainContext
-from soperator_pulumi.operations.nodes.drain_result import DrainResult
+from soperator_pulumi.operations.nodes.drained_nodes import DrainResult
 from soperator_pulumi.operations.nodes.draining import Draining
 from soperator_pulumi.slurm.drain.reason import Marker, Operation
 from soperator_pulumi.slurm.drain.request import DrainRequest

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from soperator_pulumi.errors import DrainError, RunCancelledError
-from soperator_pulumi.operations.nodes.drain_result import DrainResult
+from soperator_pulumi.operations.nodes.drained_nodes import DrainResult
 from soperator_pulumi.operations.nodes.undrain import continue_or_undo
 from soperator_pulumi.slurm.drain.reason import Operation
 from soperator_pulumi.slurm.transport import Answer

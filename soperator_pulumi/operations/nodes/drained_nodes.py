@@ -1,10 +1,10 @@
-"""Batches of a drain run: nodes whose drain began at the same time, and the jobs that concern them."""
+"""Nodes of a drain run: batches whose drain began at the same time, their jobs, and the result."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from soperator_pulumi.slurm.drain.request import DrainRequest
-from soperator_pulumi.slurm.hostlist import in_order
+from soperator_pulumi.slurm.hostlist import compress, in_order
 from soperator_pulumi.slurm.models import Job
 
 
@@ -36,3 +36,20 @@ class JobsOfNodes:
         """Return the jobs of nodes, whole, in the order of the nodes."""
         references = {reference: None for name in in_order(names) for reference in self._by_node.get(name, ())}
         return tuple(job for reference in references for job in self._parts[reference])
+
+
+@dataclass(frozen=True)
+class DrainResult:
+    """Nodes after a drain run."""
+
+    free: frozenset[str]
+    """Nodes whose pods may be removed."""
+    busy: Mapping[str, str] = field(default_factory=dict)
+    """The other nodes, which are drained, with the reasons; only if the policy does not wait."""
+
+    def busy_words(self) -> str:
+        """Return why the other nodes are busy, with nodes of the same reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.busy.items():
+            by_reason.setdefault(why, []).append(name)
+        return "; ".join(f"{compress(names)} {why}" for why, names in by_reason.items())
