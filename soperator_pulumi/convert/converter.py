@@ -114,14 +114,20 @@ def _one_cluster(work: Conversion, sources: Sequence[Source]) -> Source:
     """Return values of one chart of soperator in several files as one.
 
     Raises:
-        ConversionError: They are values of several releases: they name several clusters, or several lists of node sets.
+        ConversionError: They are values of several releases: they name several clusters, or releases have node sets.
     """
     kind = sources[0].kind
     names = {source.root.at("clusterName").text() for source in sources} - {""}
-    if len(sources) > 1 and (len(names) > 1 or kind is SourceKind.SOPERATOR_NODE_SETS_VALUES):
+    are_node_sets = len(sources) > 1 and kind is SourceKind.SOPERATOR_NODE_SETS_VALUES
+    if len(names) > 1 or (are_node_sets and not all(source.is_file for source in sources)):
         clusters = f" for {', '.join(sorted(names))}" if names else ""
         raise ConversionError(
             f"Two files are {kind.value}{clusters}. A stack file describes one cluster: give one of them."
+        )
+    if are_node_sets:
+        work.remarks.append(
+            f"Several files have `nodesets`. The list of {sources[-1].file} counts, because Helm merges no lists. If "
+            "the files belong to several releases of the chart, write all node sets into one list."
         )
     return _merged(work, sources)
 

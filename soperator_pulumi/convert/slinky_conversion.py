@@ -169,8 +169,16 @@ def _put_node_sets(
     own = (*NODE_SET_RULES, *_POD_RULES)
     items: dict[str, dict[str, Any]] = {}
     places = dict(root.at("nodesets").parts())
-    if release.has_samples:
-        places.setdefault(SAMPLE, root.at("nodesets", SAMPLE))
+    own_set = root.at("nodesets", SAMPLE)
+    removed = [place for place in (root.at("nodesets"), own_set) if place.tree is not None and not place]
+    if release.has_samples and removed:
+        places.pop(SAMPLE, None)
+        work.needless(removed[0], "null")
+        work.remarks.append(
+            f"{removed[0].path} is null: with it, Helm removes the node set {SAMPLE} that the chart has itself."
+        )
+    elif release.has_samples:
+        places.setdefault(SAMPLE, own_set)
     chart = Section(None)
     for name, place in places.items():
         chart = _over(root.at("nodesetDefaults"), release.of_node_set(name), "nodesetDefaults")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from soperator_pulumi.convert.yaml_tree import Section
+from soperator_pulumi.convert.yaml_tree import Section, is_list
 
 
 class SourceKind(StrEnum):
@@ -56,7 +56,7 @@ def kind_by_keys(root: Section, of_others: SourceKind | None = None) -> SourceKi
     node_sets = root.at("nodesets").tree
     kinds = {
         SourceKind.SOPERATOR_CLUSTER_VALUES: _SOPERATOR_CLUSTER,
-        SourceKind.SOPERATOR_NODE_SETS_VALUES: {"nodesets"} if isinstance(node_sets, list) else set(),
+        SourceKind.SOPERATOR_NODE_SETS_VALUES: {"nodesets"} if is_list(node_sets) else set(),
         SourceKind.SLINKY_VALUES: {*_SLINKY, "nodesets"} if isinstance(node_sets, Mapping) else _SLINKY,
     }
     kind, own = max(kinds.items(), key=lambda candidate: len(keys & candidate[1]))

@@ -17,7 +17,7 @@ from soperator_pulumi.convert.wrappers import (
     unwrapped,
     values_of_targets,
 )
-from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, leaves_of, relabelled, without_first_key
+from soperator_pulumi.convert.yaml_tree import Leaf, Section, Tree, is_list, leaves_of, relabelled, without_first_key
 from soperator_pulumi.errors import ConversionError
 
 SOPERATOR_GROUP = "slurm.nebius.ai"
@@ -43,6 +43,8 @@ class Source:
     """Reason why an object, or the rest of one, is not converted; empty for the usual one."""
     is_lost: bool = False
     """The cluster lacks what is not converted."""
+    is_file: bool = False
+    """The values are a file of the input, which helm lays over the files before it, and not those of a release."""
 
     @property
     def root(self) -> Section:
@@ -276,13 +278,14 @@ def _values_sources(document: Document, of_others: SourceKind | None = None) -> 
         shown = ", ".join(sorted(tree)[:8])
         raise ConversionError(f"{name}: unrecognized file; found keys: {shown}. {allowed_kinds()}")
     refuse_placeholders(tree, name)
-    return [*_by_chart(Source(kind, tree, document.prefix, "", name)), *_rest(headers, "a header of helm")]
+    source = Source(kind, tree, document.prefix, "", name, is_file=bool(document.file))
+    return [*_by_chart(source), *_rest(headers, "a header of helm")]
 
 
 def _by_chart(source: Source) -> list[Source]:
     """Return the values of soperator's two charts in one file, or in a chart with both, as two sources."""
     node_sets = source.tree.get("nodesets")
-    if source.kind is not SourceKind.SOPERATOR_CLUSTER_VALUES or not isinstance(node_sets, list):
+    if source.kind is not SourceKind.SOPERATOR_CLUSTER_VALUES or node_sets is None or not is_list(node_sets):
         return [source]
     cluster = {key: item for key, item in source.tree.items() if key != "nodesets"}
     of_node_sets = replace(source, kind=SourceKind.SOPERATOR_NODE_SETS_VALUES, tree={"nodesets": node_sets})

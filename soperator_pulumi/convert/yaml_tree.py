@@ -171,6 +171,11 @@ def leaves_of(tree: Tree | None) -> Iterator[Leaf]:
                 yield from leaves_of(item)
 
 
+def is_list(tree: Tree | None) -> bool:
+    """Return True for a list, also an empty one."""
+    return isinstance(plain(tree), list)
+
+
 def plain(tree: Tree | None) -> object:
     """Return a tree as plain Python data."""
     match tree:

@@ -28,6 +28,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from soperator_pulumi.convert import Converted, Fate
+from soperator_pulumi.convert.conversion import TO_ADD
 from soperator_pulumi.errors import ConversionError
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.spec.login import PoolName
@@ -42,8 +43,7 @@ def account(conversion: Converted, path: str) -> tuple[Fate, str]:
     return found
 
 
-@pytest.mark.parametrize("empty", ["{}", "null", ""])
-@pytest.mark.parametrize("release", ["1.0", "1.2"])
+@pytest.mark.parametrize(("empty", "release"), [("{}", "1.0"), ("{}", "1.2"), ("null", "1.2"), ("", "1.2")])
 def test_an_empty_set_is_taken_over_with_its_defaults(tmp_path: Path, empty: str, release: str) -> None:
     text = f"""
 apiVersion: helm.toolkit.fluxcd.io/v2
@@ -65,6 +65,28 @@ spec:
     assert [item["name"] for item in conversion.cluster["node_sets"]] == ["slinky"]
     assert not [entry.leaf.path for entry in conversion.entries if entry.fate is Fate.UNKNOWN]
     parse_cluster(completed(conversion))
+
+
+@pytest.mark.parametrize("release", ["1.0.5", "1.1.2"])
+@pytest.mark.parametrize(
+    "node_sets", ["null", "{slinky: null}", f"{{slinky: null, cpu: {{enabled: true, {NODE_SET[1:-1]}}}}}"]
+)
+def test_null_removes_the_node_set_that_the_chart_has_itself(tmp_path: Path, release: str, node_sets: str) -> None:
+    """helm 3.20 renders no NodeSet `slinky` of these releases, and refuses null for another set."""
+    text = f"""
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {{name: slurm}}
+spec:
+  chart: {{spec: {{chart: slurm, version: {release}}}}}
+  values: {{clusterName: hpc, nodesets: {node_sets}}}
+"""
+    conversion = converted(tmp_path, text)
+
+    left = conversion.cluster["node_sets"]
+    assert left == TO_ADD if "cpu" not in node_sets else [item["name"] for item in left] == ["cpu"]
+    assert not [entry.leaf.path for entry in conversion.entries if entry.fate is Fate.UNKNOWN]
+    assert "is null: with it, Helm removes the node set slinky" in " ".join(conversion.report().split())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from soperator_pulumi.convert import Converted, Fate, convert
+from soperator_pulumi.convert.conversion import TO_ADD
 from soperator_pulumi.errors import ConversionError
 from tests.unit.convert.conversions import DATA, written
 
@@ -309,3 +310,45 @@ def test_real_values_are_the_same_cluster_in_whatever_installs_them(tmp_path: Pa
     assert found.cluster == alone.cluster
     lost = {fate: sum(entry.fate is fate for entry in found.entries) for fate in (Fate.NOT_POSSIBLE, Fate.UNKNOWN)}
     assert lost == {fate: sum(entry.fate is fate for entry in alone.entries) for fate in lost}
+
+
+def soperator_files(folder: Path, *node_sets: list[str] | None, **more: Any) -> list[Path]:
+    """Return files of values, each with a list of node sets, or none."""
+    found = []
+    for index, names in enumerate(node_sets):
+        resources = {"cpu": "4000m", "memory": "8Gi"}
+        items = None if names is None else [{"name": name, "slurmd": {"resources": resources}} for name in names]
+        tree = {**(more if index == 0 else {}), **({} if items is None else {"nodesets": items})}
+        found.append(written(folder, yaml.safe_dump(tree), f"{index}.yaml"))
+    return found
+
+
+CLUSTER = {"clusterName": "hpc", "slurmNodes": {"login": {"size": 1}}}
+
+
+@pytest.mark.parametrize("own", [{"clusterName": "hpc"}, CLUSTER])
+@pytest.mark.parametrize(("lists", "left"), [([["a", "b"], ["c"]], ["c"]), ([["a"], ["b"], ["c", "a"]], ["c", "a"])])
+def test_the_list_of_node_sets_of_the_last_file_counts_as_helm_merges_no_lists(
+    tmp_path: Path, own: dict[str, Any], lists: list[list[str]], left: list[str]
+) -> None:
+    found = convert(soperator_files(tmp_path, *lists, **own))
+
+    assert [item["name"] for item in found.cluster["node_sets"]] == left
+    assert fates(found)["0.yaml: nodesets[0].name"] == (Fate.NOT_NEEDED, "a later file overrules it")
+    last = f"{len(lists) - 1}.yaml"
+    assert f"Several files have `nodesets`. The list of {last} counts" in " ".join(found.report().split())
+
+
+def test_a_later_file_with_an_empty_list_leaves_no_node_set(tmp_path: Path) -> None:
+    found = convert(soperator_files(tmp_path, ["a"], [], **CLUSTER))
+    assert found.cluster["node_sets"] == TO_ADD
+
+
+def test_node_sets_of_several_releases_are_not_taken_for_files_of_one(tmp_path: Path) -> None:
+    files = []
+    for name in ("cpu", "gpu"):
+        values = {"nodesets": [{"name": name, "slurmd": {"resources": {"cpu": "4000m", "memory": "8Gi"}}}]}
+        tree = {**flux(chart={"chart": "nodesets", "version": "5.0.0"}, values=values), "metadata": {"name": name}}
+        files.append(written(tmp_path, yaml.safe_dump(tree), f"{name}.yaml"))
+    with pytest.raises(ConversionError, match="Two files are values of soperator's Helm chart nodesets"):
+        convert(files)
