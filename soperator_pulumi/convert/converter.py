@@ -114,16 +114,20 @@ def _one_cluster(work: Conversion, sources: Sequence[Source]) -> Source:
     """Return values of one chart of soperator in several files as one.
 
     Raises:
-        ConversionError: They are values of several releases: they name several clusters, or releases have node sets.
+        ConversionError: They name several clusters, or node sets are in files as well as in releases.
     """
     kind = sources[0].kind
     names = {source.root.at("clusterName").text() for source in sources} - {""}
     are_node_sets = len(sources) > 1 and kind is SourceKind.SOPERATOR_NODE_SETS_VALUES
-    if len(names) > 1 or (are_node_sets and not all(source.is_file for source in sources)):
+    are_releases = are_node_sets and all(source.is_release for source in sources)
+    if len(names) > 1 or (are_node_sets and not are_releases and not all(source.is_file for source in sources)):
         clusters = f" for {', '.join(sorted(names))}" if names else ""
         raise ConversionError(
             f"Two files are {kind.value}{clusters}. A stack file describes one cluster: give one of them."
         )
+    if are_releases:
+        items = [item.tree for source in sources for item in source.root.at("nodesets").items()]
+        return _merged(work, [replace(source, tree={**source.tree, "nodesets": items}) for source in sources])
     if are_node_sets:
         work.remarks.append(
             f"Several files have `nodesets`. The list of {sources[-1].file} counts, because Helm merges no lists. If "

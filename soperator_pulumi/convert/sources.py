@@ -44,7 +44,9 @@ class Source:
     is_lost: bool = False
     """The cluster lacks what is not converted."""
     is_file: bool = False
-    """The values are a file of the input, which helm lays over the files before it, and not those of a release."""
+    """The values are a file of the input, which helm lays over the files before it."""
+    is_release: bool = False
+    """The values are those of an object that installs the chart, with all that it names."""
 
     @property
     def root(self) -> Section:
@@ -227,8 +229,9 @@ def _wrapped_sources(values: WrappedValues, name: str) -> list[Source]:
         tree = without_first_key(tree[below], below)
         assert isinstance(tree, Mapping)  # noqa: S101 - as what is below the key is
     refuse_placeholders(tree, name)
+    version = "" if below else values.version
     return [
-        *_by_chart(Source(kind, tree, values.path, "" if below else values.version, name)),
+        *_by_chart(Source(kind, tree, values.path, version, name, is_release=bool(values.chart))),
         *_rest(more, f"values of another chart than that below {below}"),
         *_rest(others, "describes the release of the chart, not the cluster"),
         *_rest(values.overruled, "other values of the same release overrule it"),

@@ -18,6 +18,9 @@ _FLEET = "helm"
 _VALUES_FILE = "values.yaml"
 _TEMPLATES = ("valuesTemplate", "setTemplate")
 """Keys of a release of helmfile whose values are templates."""
+_TEMPLATE_FILE = ".gotmpl"
+"""End of the names of files of values that are templates of helmfile."""
+_OF_HELMFILE = "a template of helmfile"
 _LAID_OVER = "HelmChartConfig"
 """Kind of the object whose values k3s lays over those of the HelmChart of its name and namespace."""
 
@@ -84,7 +87,12 @@ class _Layers:
             self.lay(self.inputs.files[path].tree)
         elif reference.text():
             file = reference.text().rpartition("/")[2].partition("?")[0]
-            self.lack(reference, f"the file {file} is not in the input: convert it together with this one")
+            if file.endswith(_TEMPLATE_FILE):
+                self.lack(reference, f"{file} is {_OF_HELMFILE}: {_WRITE}")
+            elif "{{" in file:
+                self.lack(reference, f"the name {file} is a template: write the name itself, and convert the file too")
+            else:
+                self.lack(reference, f"the file {file} is not in the input: convert it together with this one")
 
     def lay_config_map(self, name: str, key: str, namespace: str, reference: Section) -> None:
         """Lay the values of a ConfigMap, which a release names, over the earlier ones."""
@@ -333,7 +341,7 @@ def _of_list(entry: Section, name: str, inputs: Inputs) -> WrappedValues:
     for key in ("strategicMergePatches", "jsonPatches", "transformers"):
         layers.lack(entry.at(key), PATCHES)
     for key in _TEMPLATES:
-        layers.lack(entry.at(key), f"a template of helmfile: {_WRITE}")
+        layers.lack(entry.at(key), f"{_OF_HELMFILE}: {_WRITE}")
     _lay_sets(layers, entry)
     version = entry.at("version").text() or entry.at("chart", "version").text()
     return _whole(layers, entry, f"{entry.path}: ", _chart_of(entry), version)

@@ -344,11 +344,42 @@ def test_a_later_file_with_an_empty_list_leaves_no_node_set(tmp_path: Path) -> N
     assert found.cluster["node_sets"] == TO_ADD
 
 
-def test_node_sets_of_several_releases_are_not_taken_for_files_of_one(tmp_path: Path) -> None:
-    files = []
-    for name in ("cpu", "gpu"):
-        values = {"nodesets": [{"name": name, "slurmd": {"resources": {"cpu": "4000m", "memory": "8Gi"}}}]}
-        tree = {**flux(chart={"chart": "nodesets", "version": "5.0.0"}, values=values), "metadata": {"name": name}}
-        files.append(written(tmp_path, yaml.safe_dump(tree), f"{name}.yaml"))
+def node_set_release(name: str, **values: Any) -> dict[str, Any]:
+    items = [{"name": name, "slurmd": {"resources": {"cpu": "4000m", "memory": "8Gi"}}}]
+    tree = flux(chart={"chart": "helm-nodesets", "version": "5.0.0"}, values={"nodesets": items, **values})
+    return {**tree, "metadata": {"name": name}}
+
+
+def test_node_sets_of_several_releases_are_those_of_one_cluster(tmp_path: Path) -> None:
+    releases = [node_set_release("cpu", imagePullSecrets=[{"name": "a"}]), node_set_release("gpu")]
+    found = convert([written(tmp_path, yaml.safe_dump_all([*releases, node_set_release("big")]))])
+
+    assert [item["name"] for item in found.cluster["node_sets"]] == ["cpu", "gpu", "big"]
+    assert fates(found)["HelmRelease/gpu, spec.values: nodesets[0].name"][0] is Fate.TAKEN
+    assert not [path for path, (fate, _) in fates(found).items() if fate is Fate.UNKNOWN]
+
+
+def test_a_file_next_to_releases_of_node_sets_is_refused_as_its_release_is_not_known(tmp_path: Path) -> None:
+    (file,) = soperator_files(tmp_path, ["a"])
+    release = written(tmp_path, yaml.safe_dump(node_set_release("cpu")), "cpu.yaml")
     with pytest.raises(ConversionError, match="Two files are values of soperator's Helm chart nodesets"):
-        convert(files)
+        convert([release, file])
+
+
+def test_node_sets_of_releases_of_several_clusters_are_refused(tmp_path: Path) -> None:
+    releases = [node_set_release(name, clusterName=name) for name in ("a", "b")]
+    with pytest.raises(ConversionError, match="chart nodesets for a, b"):
+        convert([written(tmp_path, yaml.safe_dump_all(releases))])
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("values/slurm.yaml.gotmpl", "slurm.yaml.gotmpl is a template of helmfile: write its values into the file"),
+        ("{{ .Environment.Name }}.yaml", "is a template: write the name itself, and convert the file too"),
+    ],
+)
+def test_a_file_of_a_template_is_not_asked_for_by_its_name(tmp_path: Path, name: str, why: str) -> None:
+    inline = {"nodesets": {"cpu": LIMITS}}
+    fate, text = fates(conversion(tmp_path, release("releases", values=[name, inline])))["releases[0].values[0]"]
+    assert (fate, why in text) == (Fate.NOT_POSSIBLE, True)
