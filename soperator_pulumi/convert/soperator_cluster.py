@@ -207,7 +207,7 @@ def _put_controller(work: Conversion, place: Section, filters: dict[str, Section
 
 
 def _put_jail_volume(work: Conversion, reference: Section, volumes: dict[str, Section]) -> None:
-    source = volumes.get(reference.text())
+    source = volumes.get(reference.text() or "jail")  # the name in the values of the chart itself
     if source is None:
         work.cannot(reference, "volumeSources has no entry of this name")
         return

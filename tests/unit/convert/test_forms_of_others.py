@@ -294,3 +294,16 @@ def test_power_saving_that_is_off_is_not_missed(tmp_path: Path, value: str) -> N
 def test_slurm_conf_alone_is_refused_by_its_name(tmp_path: Path, more: str) -> None:
     with pytest.raises(ConversionError, match=r"slurm\.conf, which describes no pods.*slurm\.extra"):
         converted(tmp_path, f"ClusterName=hpc\nSlurmctldHost=head\n{more}PartitionName=a Nodes=ALL Default=YES\n")
+
+
+@pytest.mark.parametrize("more", ["", ", slurmNodes: {login: {volumes: {jail: {volumeSourceName: jail}}}}"])
+def test_the_volume_of_the_jail_is_that_which_the_chart_names_itself(tmp_path: Path, more: str) -> None:
+    text = f"""
+{{clusterName: hpc, populateJail: {{overwrite: false}}{more},
+ volumeSources: [{{name: jail, createPVC: true, size: 2Ti, storageClassName: fs}}]}}
+"""
+    conversion = converted(tmp_path, text)
+    assert conversion.cluster["jail"]["storage"] == {"size_gib": 2048, "storage_class": "fs"}
+    assert not [
+        entry.leaf.path for entry in conversion.entries if entry.leaf.is_default and "volumes" in entry.leaf.path
+    ]
