@@ -50,6 +50,9 @@ _CONTENTS = (
     ("a hash of a password", r"\$(1|5|6|7|y|2[aby])\$[./\w$=,]{20,}"),
     ("a password of Slurm", r"(?im)^[^\S\n]*(AccountingStoragePass|StoragePass|JobCompPass)[^\S\n]*=[^\S\n]*[^\s#/]"),
     ("a header with a credential", r"(?i)\bauthorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(basic|bearer) [\w+/=.~-]{8,}"),
+    ("a password in an address", r"\b[\w.-]{1,64}:(?!\$[({])[^\s:@/]{1,200}@(tcp|unix)\("),
+    ("a password of a login", r"\bmachine\s{1,9}\S{1,253}\s{1,9}login\s{1,9}\S{1,64}\s{1,9}password\s{1,9}[^\s$<{]"),
+    ("a password of a login", r"(?m)^[^:\s#]{1,253}:(5432|6432):[^:\s]{1,64}:[^:\s]{1,64}:[^\s:$<{*]+$"),
     ("a password in an address", r"\b[a-z][a-z0-9+]{1,20}://[^\s:@/]{0,100}:(?!\$[({])[^\s:@/]{1,200}@\w"),
 )
 """Kinds of credentials, with patterns that must all match. Every pattern takes linear time."""

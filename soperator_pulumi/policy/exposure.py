@@ -21,7 +21,7 @@ from soperator_pulumi.policy.definition import (
     StackPolicy,
     not_known,
 )
-from soperator_pulumi.policy.internal_balancers import is_internal
+from soperator_pulumi.policy.internal_balancers import INTERNAL_CLASSES, is_internal
 from soperator_pulumi.policy.levels import PolicySeverity, levels
 from soperator_pulumi.policy.object_relations import examples, is_unknown, patched, selects
 from soperator_pulumi.policy.pod_view import pods_of
@@ -67,7 +67,8 @@ def _open_service(resource: ResourceView) -> Iterator[Finding]:
 
 
 def _open_balancer(resource: ResourceView) -> Iterator[Finding]:
-    if is_internal(mapped(look(resource.props, "metadata", "annotations"))):
+    is_private = str(look(resource.props, "spec", "loadBalancerClass")) in INTERNAL_CLASSES
+    if is_private or is_internal(mapped(look(resource.props, "metadata", "annotations"))):
         return
     path = ("spec", "loadBalancerSourceRanges")
     ranges = look(resource.props, *path)

@@ -50,6 +50,9 @@ INTERNAL_BALANCER: Internal = {
 """Annotations of Services, from https://kubernetes.io/docs/concepts/services-networking/service/#internal-load-balancer
 and the pages of the clouds' controllers; `_ANY_VALUE` stands for every value that is not empty."""
 
+INTERNAL_CLASSES = {"tailscale"}
+"""Values of `loadBalancerClass` of private networks: https://tailscale.com/kb/1439/kubernetes-operator-cluster-ingress."""
+
 _AWS_INTERNAL = "service.beta.kubernetes.io/aws-load-balancer-internal"
 """Annotation for which the older controller takes `0.0.0.0/0` as true as well."""
 

@@ -71,7 +71,15 @@ _ASSIGNMENT = re.compile(rf"""(?:^|(?<=[\s;&|"'(=]))(?P<name>-{{0,2}}[A-Za-z_][\
 _SET_BY_HELM = re.compile(rf"""--set(?:-string|-literal)?[\s=]["']?(?P<name>[A-Za-z_][\w.-]*)=(?={_WORD})""")
 """The first value of a chart in a command: `--set auth.password=abc`. Further ones follow commas, as settings do."""
 
-_SETTINGS = (_SETTING, _VARIABLE, _VALUE_FIRST, _DEFAULT, _ASSIGNMENT, _SET_BY_HELM)
+_ELEMENT = re.compile(r"<(?P<name>[A-Za-z_][\w.-]{0,60})>\s{0,60}(?P<quote>)(?P<value>[^\s<]{1,4096})\s{0,60}</")
+"""An element of XML: `<password>abc</password>`."""
+
+_PROPERTY = re.compile(
+    r"<name>\s{0,60}(?P<name>[\w.-]{1,120})\s{0,60}</name>\s{0,60}<value>\s{0,60}(?P<quote>)(?P<value>[^\s<]{1,4096})"
+)
+"""A property in XML, as Hadoop's: `<name>db.password</name><value>abc</value>`."""
+
+_SETTINGS = (_SETTING, _VARIABLE, _VALUE_FIRST, _DEFAULT, _ASSIGNMENT, _SET_BY_HELM, _ELEMENT, _PROPERTY)
 
 _OPTION_IN_SCRIPT = re.compile(
     r"""(?:^|(?<=[\s"'\[]))(?P<name>--(?!(?:no|ask|prompt)-)[A-Za-z][\w-]*)"""

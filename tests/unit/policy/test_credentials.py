@@ -46,6 +46,10 @@ def in_base64(text: str) -> str:
         ("curl https://api.example --user 'admin:hunter2'", "a password in a command"),
         ("mysqldump -h db -uroot -phunter2 slurm", "a password in a command"),
         ("sshpass -p hunter2 ssh me@host", "a password in a command"),
+        ("me:hunter2@tcp(db:3306)/slurm", "a password in an address"),
+        ("machine db.example login me password hunter2", "a password of a login"),
+        ("machine db.example\n  login me\n  password hunter2\n", "a password of a login"),
+        ("# Postgres\ndb.example:5432:slurm:me:hunter2", "a password of a login"),
     ],
 )
 def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
@@ -60,6 +64,11 @@ def test_a_credential_is_known_by_its_content(text: str, kind: str) -> None:
         "alice:*:19000:0:99999:7:::",
         "#StoragePass=",
         "postgres://me:$(PASSWORD)@db/x",
+        "me:$(PASSWORD)@tcp(db:3306)/slurm",
+        "machine db.example login me password $PASSWORD",
+        "the machine db needs a login with a password",
+        "db.example:5432:slurm:me:$PASSWORD",
+        "root:x:0:0:root:/root:/bin/bash",
         "https://example.org:8443/a@b",
         "AccountingStoragePass=/run/munge.socket",
         "kind: Config\ncontexts: []",
@@ -500,7 +509,10 @@ def test_custom_resources_charts_and_patches_are_judged() -> None:
     assert paths(MARKED_SECRETS, patch) == ["stringData.a"]
 
 
-@pytest.mark.parametrize("line", ["kind: Config\n", "\n", "token: ", "a+b://", "curl -u a ", "mysql x "])
+@pytest.mark.parametrize(
+    "line",
+    ["kind: Config\n", "\n", "token: ", "a+b://", "curl -u a ", "mysql x ", "machine a login ", "a:a", "a:5432:b:c:"],
+)
 def test_a_long_text_is_searched_in_linear_time(line: str) -> None:
     assert kind_of(line * 100_000) is None
 
@@ -570,6 +582,8 @@ def places_with(text: str) -> list[list[str]]:
         '{"a":{"password":"hunter2"}}',
         '[{"password": "hunter2"}]',
         '{"users": [{"password": "hunter2"}]}',
+        "<db>\n  <password>hunter2</password>\n</db>",
+        "<property>\n  <name>db.password</name>\n  <value>hunter2</value>\n</property>",
         "{users: [{password: hunter2}]}",
         '["x", {"password": "hunter2"}]',
         '{"env":[{"name":"PASSWORD","value":"hunter2"}]}',
@@ -654,6 +668,8 @@ def test_a_text_with_a_credential_is_refused_in_every_place(text: str) -> None:
         "etcd --initial-cluster-token etcd-1 --initial-cluster-token=etcd-1",
         "permissions:\n  id-token: write",
         '<a accesskey="h" href="index.html">a</a>',
+        "<password>${env.PASSWORD}</password><token/><token></token>",
+        "<property><name>db.password.file</name><value>/run/secrets/db</value></property>",
     ],
 )
 def test_code_and_explanations_without_a_credential_pass_in_every_place(text: str) -> None:
@@ -661,7 +677,8 @@ def test_code_and_explanations_without_a_credential_pass_in_every_place(text: st
 
 
 @pytest.mark.parametrize(
-    "line", ["--password ", "- ", "--a \\\n", "name: a ", "${a:-", "echo ", "x --token  ", '"--a",  ']
+    "line",
+    ["<password>", "<name>a", "--password ", "- ", "--a \\\n", "name: a ", "${a:-", "echo ", "x --token  ", '"--a",  '],
 )
 def test_a_long_script_is_searched_in_linear_time(line: str) -> None:
     assert places_with(line * 20_000) == [[], [], [], []]

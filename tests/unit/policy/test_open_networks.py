@@ -245,6 +245,12 @@ def test_a_load_balancer_inside_a_network_needs_no_ranges(annotations: dict[str,
     assert found == ([] if internal else ["spec.loadBalancerSourceRanges"])
 
 
+@pytest.mark.parametrize(("class_", "found"), [("tailscale", []), ("other", ["spec.loadBalancerSourceRanges"])])
+def test_a_load_balancer_of_a_private_network_needs_no_ranges(class_: str, found: list[str]) -> None:
+    service = an_object("core/v1:Service", {"spec": {**balancer(None).props["spec"], "loadBalancerClass": class_}})
+    assert paths(PUBLIC_LOGINS, service) == found
+
+
 @pytest.mark.parametrize(
     ("cidr", "opens"),
     [
