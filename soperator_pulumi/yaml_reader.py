@@ -23,11 +23,9 @@ for _tag, _pattern, _first in (
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile("^<<$"), ["<"])
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: _whole_number(str(node.value)))
-
-
-def _whole_number(text: str) -> int:
-    return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+_Loader.add_constructor(
+    "tag:yaml.org,2002:int", lambda _, node: int(node.value, 0 if node.value[:2] in {"0o", "0x"} else 10)
+)
 
 
 def read_yaml(text: str) -> Any:  # noqa: ANN401 - YAML

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from soperator_pulumi import __version__
 from soperator_pulumi.errors import SoperatorError
@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name, *rest = [*arguments] or ["--help"]
     if name not in COMMANDS:
         _top_parser().parse_args([name])
-        _refuse(name)
+        hint = did_you_mean(name, COMMANDS, f"Commands: {', '.join(COMMANDS)}.")
+        say(f'error: there is no command "{name}". {hint}')
+        sys.exit(EXIT_WRONG_USE)
     command = load(name)
     given = parser_of(name, command).parse_args(rest)
     try:
@@ -115,12 +117,6 @@ def _top_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"soperator {__version__}")
     parser.add_argument("command", metavar="COMMAND", nargs="?", help=argparse.SUPPRESS)
     return parser
-
-
-def _refuse(name: str) -> NoReturn:
-    hint = did_you_mean(name, COMMANDS, f"Commands: {', '.join(COMMANDS)}.")
-    say(f'error: there is no command "{name}". {hint}')
-    sys.exit(EXIT_WRONG_USE)
 
 
 def _is_for_the_user(error: Exception) -> bool:

@@ -33,7 +33,11 @@ def run(given: argparse.Namespace) -> int:
     if given.command == "list":
         _list(Environment(given.environment), as_json=given.json)
         return 0
-    policy = _named(given.policy)
+    policies = {policy.name: policy for policy in POLICIES}
+    if given.policy not in policies:
+        hint = did_you_mean(given.policy, policies, "List them: soperator policy list.")
+        raise SoperatorError(f'there is no policy "{given.policy}". {hint}')
+    policy = policies[given.policy]
     if given.json:
         print_json(_described(policy))
     else:
@@ -80,14 +84,6 @@ def _described(policy: AnyPolicy) -> dict[str, Any]:
         "settings": [name for name in policy.settings.model_fields if name != "level"],
         "exceptable": policy.exceptable,
     }
-
-
-def _named(name: str) -> AnyPolicy:
-    policies = {policy.name: policy for policy in POLICIES}
-    if name not in policies:
-        hint = did_you_mean(name, policies, "List them: soperator policy list.")
-        raise SoperatorError(f'there is no policy "{name}". {hint}')
-    return policies[name]
 
 
 COMMAND = Command(configure=configure, run=run, example="soperator policy explain host-paths")

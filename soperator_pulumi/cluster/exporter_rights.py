@@ -68,7 +68,12 @@ def create_exporter_rights(name: str, scope: Scope, component: str, metrics: Met
     account = ServiceAccount(
         f"{name}-account", metadata=metadata, automount_service_account_token=False, opts=scope.options()
     )
-    role = Role(f"{name}-rights", metadata=metadata, rules=_own_rules(metrics), opts=scope.options())
+    own_rules = [
+        *([PolicyRuleArgs(api_groups=[""], resources=["events"], verbs=["create"])] if metrics.events else []),
+        # to find the machine of a pod
+        *([PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get"])] if metrics.node_conditions else []),
+    ]
+    role = Role(f"{name}-rights", metadata=metadata, rules=own_rules, opts=scope.options())
     subjects = [SubjectArgs(kind="ServiceAccount", name=EXPORTER_ACCOUNT, namespace=scope.namespace)]
     binding = RoleBinding(
         f"{name}-rights",
@@ -98,12 +103,6 @@ def create_exporter_rights(name: str, scope: Scope, component: str, metrics: Met
         opts=scope.options(depends_on=[account, cluster_role]),
     )
     return ExporterRights(account, role, binding, cluster_role, cluster_binding)
-
-
-def _own_rules(metrics: MetricsSpec) -> list[PolicyRuleArgs]:
-    events = PolicyRuleArgs(api_groups=[""], resources=["events"], verbs=["create"])
-    machine_of_a_pod = PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get"])
-    return [*([events] if metrics.events else []), *([machine_of_a_pod] if metrics.node_conditions else [])]
 
 
 def account_files() -> Mount:

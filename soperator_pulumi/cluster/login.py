@@ -113,7 +113,8 @@ class LoginNodes(pulumi.ComponentResource):
             # Drains of several machines leave some login nodes to log in to.
             create_disruption_budget(name, own, component, max_unavailable=1)
         self.service = _service(name, own, component, login)
-        self.endpoint = _endpoint(self.service)
+        endpoints = (self.service.status.apply(_balancer_endpoint), self.service.spec.apply(_own_endpoint))
+        self.endpoint = pulumi.Output.all(*endpoints).apply(lambda found: next(filter(None, found)))
         self.host_public_key = keys.ssh_host_public_key
         self.host_key_fingerprint = keys.ssh_host_fingerprint
         self.register_outputs(
@@ -227,12 +228,6 @@ def _service(name: str, scope: Scope, component: str, login: LoginPods) -> Servi
         ),
         opts=scope.options(),
     )
-
-
-def _endpoint(service: Service) -> pulumi.Output[str]:
-    """Return the endpoint of ssh, from the addresses of the Service."""
-    own, balancer = service.spec.apply(_own_endpoint), service.status.apply(_balancer_endpoint)
-    return pulumi.Output.all(balancer, own).apply(lambda values: next(value for value in values if value))
 
 
 def _own_endpoint(spec: ServiceSpec) -> str:

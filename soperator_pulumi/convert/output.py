@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -118,7 +119,7 @@ class Covers:
             spare -= held
             for word in held:
                 wanted.pop(word, None)
-            whole = f"{_path(keys) or 'all'} ({len(held)})"
+            whole = f"{reduce(joined, keys, '') or 'all'} ({len(held)})"
             place = leaf.path.removeprefix(f"{document}: ") if len(held) == 1 else whole
             places.setdefault(document, []).append(place)
         return "; ".join(f"{name}: {', '.join(words)}" if name else ", ".join(words) for name, words in places.items())
@@ -136,13 +137,6 @@ class Covers:
 def _document(leaf: Leaf) -> str:
     """Return the file and the resource of a value, if there are several."""
     return leaf.path.rpartition(": ")[0]
-
-
-def _path(keys: _Place) -> str:
-    path = ""
-    for key in keys:
-        path = joined(path, key)
-    return path
 
 
 _FEW = 3

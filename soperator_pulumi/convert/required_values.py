@@ -11,18 +11,13 @@ WHY = "runs other programs; `make images` builds the images here"
 
 def require_images(work: Conversion) -> None:
     """Write placeholders for the images of this project's programs."""
-    images = work.mapping("images")
-    for name in ("controller", "worker", "login", *_of_services(work), "munge", "jail_tools"):
+    images, accounting = work.mapping("images"), work.stack.get("accounting", {})
+    names = ["controller", "worker", "login"]
+    if not isinstance(accounting, Placed):
+        names += ["accounting"] if accounting.get("database") else ["accounting", "database"]
+    names += [image for key, image in (("rest", "rest"), ("metrics", "exporter")) if key in work.stack]
+    for name in (*names, "munge", "jail_tools"):
         work.require(images, name, "`make images REGISTRY=...` builds it, pushes it and prints its reference")
-
-
-def _of_services(work: Conversion) -> list[str]:
-    """Return the names of the images for accounting, the REST API and metrics, as far as the stack has them."""
-    accounting = work.stack.get("accounting", {})
-    names = [] if isinstance(accounting, Placed) else ["accounting"]
-    if names and not accounting.get("database"):
-        names.append("database")
-    return names + [image for key, image in (("rest", "rest"), ("metrics", "exporter")) if key in work.stack]
 
 
 def require_jail_image(work: Conversion) -> None:

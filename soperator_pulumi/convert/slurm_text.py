@@ -114,7 +114,10 @@ def read_parameters(work: Conversion, place: Section) -> list[Partition]:
                 work.cannot([part for _, part in own], f"{first} {OWNED_PARAMETERS[first.lower()]}")
             else:
                 for setting, part in own:
-                    _put(work, setting, part)
+                    if setting.key == "text":
+                        work.cannot([part], "not a Slurm setting: it has no '='")
+                    else:
+                        put_parameter(work, setting.key, setting.value, (part,))
     return with_defaults(work, partitions)
 
 
@@ -272,13 +275,6 @@ def _without_forbidden(
         else:
             kept.append((word, own))
     return ",".join(word for word, _ in kept), tuple(leaf for _, own in kept for leaf in own)
-
-
-def _put(work: Conversion, setting: Setting, part: Leaf) -> None:
-    if setting.key == "text":
-        work.cannot([part], "not a Slurm setting: it has no '='")
-    else:
-        put_parameter(work, setting.key, setting.value, (part,))
 
 
 def _shown(first: Setting, setting: Setting) -> str:

@@ -59,7 +59,8 @@ def convert_node_set(work: Conversion, source: SourceNodeSet, submounts: Submoun
     place_pods(work, item, spec)
     tell_of_proxies(work, spec.at("slurmd", "customEnv"))
     put_pairs(work, item, "annotations", spec.at("workerAnnotations"))
-    _put_app_armor(work, spec.at("slurmd", "security", "appArmorProfile"))
+    if (profile := spec.at("slurmd", "security", "appArmorProfile")).text() == "unconfined":
+        work.put(work.mapping("jail"), "app_armor", "unconfined", profile, "for all slurmd and sshd containers")
     _put_volumes(spec.at("slurmd", "volumes"), source.name.text(), submounts)
     return item
 
@@ -103,20 +104,13 @@ def _sizes(work: Conversion, item: dict[str, Any], static: Section) -> dict[str,
             numbers[pair.key.lower()] = (pair.value, (part,))
         elif pair.key.lower() == "gres":
             put_gres(work, item, pair.value, [part])
+        elif pair.key in {"Feature", "State", "RealMemory"}:
+            work.cannot([part], "written by soperator itself, from other fields")
         else:
-            work.cannot([part], _static_reason(pair.key))
+            work.cannot(
+                [part], "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration"
+            )
     return numbers
-
-
-def _static_reason(key: str) -> str:
-    if key in {"Feature", "State", "RealMemory"}:
-        return "written by soperator itself, from other fields"
-    return "a node here has CPUs and their layout, memory, GPUs, and features, and no other configuration"
-
-
-def _put_app_armor(work: Conversion, place: Section) -> None:
-    if place.text() == "unconfined":
-        work.put(work.mapping("jail"), "app_armor", "unconfined", place, "for all slurmd and sshd containers")
 
 
 def _put_volumes(volumes: Section, name: str, submounts: Submounts) -> None:

@@ -48,7 +48,8 @@ def client_settings(access: Access) -> client.Configuration:
     settings = client.Configuration()
     where = "kubeconfig" if access.kubeconfig else f"KUBECONFIG ({os.environ.get('KUBECONFIG', '~/.kube/config')})"
     try:
-        if access.kubeconfig is None and _in_a_pod():
+        known = os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists()
+        if access.kubeconfig is None and not known and "KUBERNETES_SERVICE_HOST" in os.environ:
             config.load_incluster_config(client_configuration=settings)
         else:
             _Loader(_content(access.kubeconfig), access.context, config_base_path=None).load_and_set(settings)
@@ -174,8 +175,3 @@ def _why_not_read(error: Exception) -> str:
         return f"the program ended with exit code {ended[2]}"
     # After a brace, the library quotes a whole entry.
     return str(error).partition("{")[0].strip().rstrip(".")
-
-
-def _in_a_pod() -> bool:
-    known = os.environ.get("KUBECONFIG") or Path("~/.kube/config").expanduser().exists()
-    return not known and "KUBERNETES_SERVICE_HOST" in os.environ

@@ -163,7 +163,8 @@ class JobFollower:
         progress, pause = _Progress(self), _FIRST_PAUSE_SECONDS
         while progress.left_seconds > 0:
             job = self.look()
-            pod = self._newest_pod(job)
+            pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
+            pod = max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
             # Kubernetes marks the Job as complete a second or two after its program has ended.
             if job.ended or (pod is not None and pod.ended_well(self.container)):
                 outcome = self._outcome(job, pod)
@@ -233,10 +234,6 @@ class JobFollower:
             f"{self.stuck_seconds:.0f} s: see `kubectl describe job {self.name} -n {self.namespace}`. "
             "Run again when it is gone."
         )
-
-    def _newest_pod(self, job: BatchJob) -> Pod | None:
-        pods = find_pods(self.kube, self.namespace, {_JOB_UID: job.uid})
-        return max(pods, key=lambda pod: str(pod.body["metadata"].get("creationTimestamp", "")), default=None)
 
     def show(self, text: str) -> None:
         """Report a line about the Job."""

@@ -37,7 +37,9 @@ class Rollout:
         ready, wanted = _progress(found)
         if ready == wanted and observed(found):
             return []
-        return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *(self._reasons() if explained else [])]
+        missing = [pod for pod in self._pods() if not pod.ready] if explained else []
+        reasons = [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in missing[:_SHOWN]]
+        return [f"{self.stateful_set}: {ready} of {wanted} pods are ready", *reasons]
 
     def wait(self, timeout_seconds: float) -> None:
         """Wait until no pod is missing, and report changes meanwhile.
@@ -62,7 +64,8 @@ class Rollout:
                     self.report(line)
             if due and self._refuses():
                 raise NotReadyError("\n".join([*lines, "It would refuse again. Fix the problem above and run again."]))
-            if due and self._stopping():
+            # The pod of a dead machine stays when its time to stop is over.
+            if due and any(pod.stops_by + _LATE_SECONDS > self.clock.wall() for pod in self._pods()):
                 deadline = self.clock.now() + timeout_seconds
             elif left == 0:
                 raise NotReadyError(
@@ -71,10 +74,6 @@ class Rollout:
                 )
             self.clock.sleep(_PAUSE_SECONDS)
 
-    def _stopping(self) -> bool:
-        """Return True if a pod uses its time to stop. The pod of a dead machine stays when that time is over."""
-        return any(pod.stops_by + _LATE_SECONDS > self.clock.wall() for pod in self._pods())
-
     def _refuses(self) -> bool:
         """Return True if a pod of the newest template refuses a lost state. Older pods that refuse it are deleted."""
         newest, older = refusing(self.kube, self.namespace, self.stateful_set, self._pods())
@@ -82,9 +81,6 @@ class Rollout:
             self.report(f"{pod.name}: is deleted, so that it starts from the newest template")
             self.kube.delete(pod.path)
         return bool(newest)
-
-    def _reasons(self) -> list[str]:
-        return [f"  {pod.name}: {pod.why_not_ready(self.kube)}" for pod in self._pods() if not pod.ready][:_SHOWN]
 
     def _pods(self) -> list[Pod]:
         return find_pods(self.kube, self.namespace, {**self.selector})

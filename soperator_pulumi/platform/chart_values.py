@@ -74,7 +74,7 @@ def unknown_keys(values: Mapping[str, Any], known: KnownKeys, chart: str, path: 
                 yield Problem(here, _unknown(str(key), known, chart, path))
         elif isinstance(value, Mapping):
             yield from unknown_keys(value, keys, chart, here)
-        elif keys.below and not keys.free and _is_plain(value):
+        elif keys.below and not keys.free and isinstance(value, (bool, int, float, str, list, tuple)):  # no Output
             yield Problem(
                 here, f"got {shown(value, ('values',))}, needs a mapping with {listed(keys.below, _KEYS_SHOWN)}."
             )
@@ -103,8 +103,3 @@ def _unknown(key: str, known: KnownKeys, chart: str, path: str) -> str:
     if not known.below:
         return f'the chart {chart} has no such key: "{path}" takes no mapping.'
     return f"the chart {chart} has no such key. Allowed here: {listed(known.below, _KEYS_SHOWN)}."
-
-
-def _is_plain(value: object) -> bool:
-    """Return True for a known value that is not a mapping: an Output may be anything."""
-    return isinstance(value, (bool, int, float, str, list, tuple))

@@ -114,7 +114,11 @@ class Platform(pulumi.ComponentResource):
         self.parts = self._create_parts(
             name, scope if self.installed is None else scope.following(self.installed), spec
         )
-        self.shared_storage = self._create_storage(name, scope, spec)
+        self.shared_storage = (
+            None
+            if spec.shared_storage is None
+            else SharedStorage(f"{name}-shared-storage", spec.shared_storage, scope.options(), scope=scope)
+        )
         self.provided = provided_by(spec)
         self.register_outputs(self.outputs)
 
@@ -152,17 +156,18 @@ class Platform(pulumi.ComponentResource):
         )
         return PartScope(self, self.kubernetes_provider, access, depends_on)
 
-    def _create_storage(self, name: str, scope: PartScope, spec: PlatformSpec) -> SharedStorage | None:
-        if spec.shared_storage is None:
-            return None
-        return SharedStorage(f"{name}-shared-storage", spec.shared_storage, scope.options(), scope=scope)
-
     def _create_parts(self, name: str, scope: PartScope, spec: PlatformSpec) -> dict[str, ChartComponent]:
         """Create the parts that do not exist yet, in the order of installation."""
         created: dict[str, ChartComponent] = {}
         ours = {key: part for key in BEFORE if (part := spec.part(key)) is not None and not part.exists}
-        self.definitions = self._create_definitions(name, scope, spec.kube_prometheus_stack)
-        first = scope if self.definitions is None else scope.following(self.definitions)
+        self.definitions, first = None, scope
+        stack = spec.kube_prometheus_stack
+        if stack is not None and not stack.exists:
+            # Cilium needs the definitions of monitors before there is a network for Prometheus' pods.
+            self.definitions = PrometheusDefinitions(
+                f"{name}-prometheus-definitions", stack, scope.options(), scope=scope
+            )
+            first = scope.following(self.definitions)
         for key, part in ours.items():
             after = first.following(*(created[earlier] for earlier in BEFORE[key] if earlier in created))
             resource_name = f"{name}-{key.replace('_', '-')}"
@@ -173,14 +178,6 @@ class Platform(pulumi.ComponentResource):
             else:
                 created[key] = COMPONENTS[key](resource_name, part, after.options(), scope=after)
         return created
-
-    def _create_definitions(
-        self, name: str, scope: PartScope, stack: KubePrometheusStackSpec | None
-    ) -> PrometheusDefinitions | None:
-        """Create the definitions of monitors: Cilium needs them before there is a network for Prometheus' pods."""
-        if stack is None or stack.exists:
-            return None
-        return PrometheusDefinitions(f"{name}-prometheus-definitions", stack, scope.options(), scope=scope)
 
 
 def _understood(component: str, args: object, kwargs: Mapping[str, Any]) -> tuple[PlatformSpec, KubernetesAccess]:

@@ -124,8 +124,8 @@ def _upgrades(resource: ResourceView, _run: Circumstances, _settings: PolicySett
     yield from _approved(resource)
     if not (resource.is_chart or resource.is_custom):
         return
-    drivers = dict(_drivers(resource.props, ()))
-    if _is_gpu_operator(resource):
+    drivers, chart = dict(_drivers(resource.props, ())), look(resource.props, "chart")
+    if resource.is_chart and isinstance(chart, str) and _GPU_OPERATOR.fullmatch(chart):
         drivers.setdefault(_OF_GPU_OPERATOR, look(resource.props, *_OF_GPU_OPERATOR))
     for path, driver in drivers.items():
         given, where = look(driver, *_SWITCH), (*path, *_SWITCH)
@@ -166,11 +166,6 @@ def _drivers(value: object, path: Path) -> Iterator[tuple[Path, object]]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _drivers(item, (*path, index))
-
-
-def _is_gpu_operator(resource: ResourceView) -> bool:
-    chart = look(resource.props, "chart")
-    return resource.is_chart and isinstance(chart, str) and bool(_GPU_OPERATOR.fullmatch(chart))
 
 
 def _is_off(value: object) -> bool:

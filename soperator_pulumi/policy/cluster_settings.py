@@ -44,7 +44,9 @@ def _unsafe(resource: ResourceView, _run: Circumstances, settings: SlurmSettings
         if resource.acts_as("ConfigFiles") and look(resource.props, *path) is UNKNOWN:
             yield not_known(resource, path)
     if (cgroups := conf_of(resource, _CGROUP_CONF)) is not None:
-        yield from _unlimited(resource, lowered(cgroups.parameters))
+        limits = lowered(cgroups.parameters)
+        if limits.get("cgroupplugin") == "disabled" or any(limits.get(name) != "yes" for name in _LIMITS):
+            yield Finding(resource, _CGROUP_CONF, "does not limit jobs to their cores and their memory")
     if (conf := conf_of(resource, SLURM_CONF)) is not None:
         timeout = whole_number(lowered(conf.parameters).get("slurmdtimeout"))
         if timeout and timeout < settings.minimum_slurmd_timeout:  # 0 never fails a job
@@ -54,11 +56,6 @@ def _unsafe(resource: ResourceView, _run: Circumstances, settings: SlurmSettings
             if lowered(row).get("state", "up") != "up":
                 yield Finding(resource, SLURM_CONF, f'the partition "{name}" is not UP, so it starts no jobs')
     yield from _other_key(resource)
-
-
-def _unlimited(resource: ResourceView, settings: Mapping[str, str]) -> Iterator[Finding]:
-    if settings.get("cgroupplugin") == "disabled" or any(settings.get(name) != "yes" for name in _LIMITS):
-        yield Finding(resource, _CGROUP_CONF, "does not limit jobs to their cores and their memory")
 
 
 def _other_key(resource: ResourceView) -> Iterator[Finding]:

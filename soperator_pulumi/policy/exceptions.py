@@ -58,7 +58,8 @@ _WORDS = {CONTROLLER_LOST: "controller-lost", SOPERATOR_DRAIN: "drain"}
 def _unnamed(resource: ResourceView, run: Circumstances, _settings: PolicySettings) -> Iterator[Finding]:
     if resource.type != STACK_TYPE:
         return  # once in a run, whatever parts of a cluster the program has
-    reasons = _reasons(run.variables.get(SOPERATOR_EXCEPTION, ""))
+    parts = (part.partition(":") for part in run.variables.get(SOPERATOR_EXCEPTION, "").split(";") if part.strip())
+    reasons = {word.strip(): reason.strip() for word, _, reason in parts}
     for variable, word in _WORDS.items():
         if run.variables.get(variable, "").strip() and not reasons.get(word):
             text = f'{variable} is set, {SOPERATOR_EXCEPTION} has no reason: give "{word}: <reason>" in this run'
@@ -66,12 +67,6 @@ def _unnamed(resource: ResourceView, run: Circumstances, _settings: PolicySettin
     for word in reasons:
         if word not in _WORDS.values():
             yield Finding(resource, (), f"{SOPERATOR_EXCEPTION} needs one of: {', '.join(_WORDS.values())}")
-
-
-def _reasons(text: str) -> dict[str, str]:
-    """Return the reasons by keyword, from `controller-lost: why; drain: why`."""
-    parts = (part.partition(":") for part in text.split(";") if part.strip())
-    return {word.strip(): reason.strip() for word, _, reason in parts}
 
 
 NAMED_RUNS = ResourcePolicy(

@@ -98,8 +98,8 @@ def manifests_of(deployment: Deployment) -> Manifests:
         body = _body(resource)
         if body is None:
             other_resources.append(resource)
-        elif _records_a_start(body):
-            continue
+        elif (body["kind"], (body.get("metadata") or {}).get("name")) == ("ConfigMap", layout.STATE_IN_USE):
+            continue  # the record that slurmctld has run: with it, slurmctld would not start on a new volume
         elif body["kind"] == "Secret" or _holds_secret(body):
             files = _files_of_slurmdbd(body["data"]) if acts_as(resource.type, "SecretFiles") else {}
             secrets.append(_note(body, files))
@@ -121,11 +121,6 @@ def _body(resource: Recorded) -> dict[str, Any] | None:
     if resource.type.startswith(_KUBERNETES) and resource.inputs.get("kind") == kind and not kind.endswith("List"):
         return {**resource.inputs}
     return None
-
-
-def _records_a_start(body: Mapping[str, Any]) -> bool:
-    """Return True for the record that slurmctld has run. With it, slurmctld would not start on a new volume."""
-    return (body["kind"], (body.get("metadata") or {}).get("name")) == ("ConfigMap", layout.STATE_IN_USE)
 
 
 def _in_order(resources: Sequence[Recorded]) -> Iterator[Recorded]:
@@ -188,7 +183,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
     """Return a tree with whole numbers as integers, and without unset values."""
     match value:
         case Mapping():
-            return {key: _plain(item) for key, item in value.items() if item is not None and not _is_unset(key, item)}
+            # Kubernetes drops empty labels and annotations.
+            unset = {key for key, item in value.items() if item == {} and key in {"labels", "annotations"}}
+            return {key: _plain(item) for key, item in value.items() if item is not None and key not in unset}
         case list():
             return [_plain(item) for item in value]
         case float() if value.is_integer():
@@ -196,22 +193,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 any tree of values
     return value
 
 
-def _is_unset(key: str, value: object) -> bool:
-    """Return True for empty labels and annotations, which Kubernetes drops."""
-    return key in {"labels", "annotations"} and value == {}
-
-
 def _ordered(value: Any) -> Any:  # noqa: ANN401 any tree of values
     match value:
         case Mapping():
-            return {key: _ordered(value[key]) for key in sorted(value, key=_place)}
+            first = [key for key in _FIRST if key in value]
+            return {key: _ordered(value[key]) for key in (*first, *sorted(value.keys() - {*first}))}
         case list():
             return [_ordered(item) for item in value]
     return value
-
-
-def _place(key: str) -> tuple[int, str]:
-    return (_FIRST.index(key) if key in _FIRST else len(_FIRST), key)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -80,7 +80,7 @@ class ManifestsPage:
                 "```\n",
                 *self._references(),
                 "## Limits\n",
-                _LIMITS + (_OPEN_API if self._api_is_open() else ""),
+                _LIMITS + ("" if all(inputs.get("api_servers") for inputs in self._prerequisites()) else _OPEN_API),
                 "## What else `pulumi up` does\n",
                 "| resource | what it does |",
                 "|---|---|",
@@ -140,9 +140,6 @@ class ManifestsPage:
             )
         ]
         return ["These must exist:\n", *found, ""] if found else []
-
-    def _api_is_open(self) -> bool:
-        return not all(inputs.get("api_servers") for inputs in self._prerequisites())
 
     def _acts(self) -> list[tuple[str, str]]:
         acts = {}

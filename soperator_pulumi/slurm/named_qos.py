@@ -34,14 +34,10 @@ def unknown_qos(sacctmgr: Sacctmgr, named: Mapping[str, Sequence[str]]) -> Itera
     for path, names in named.items():
         for name in names:
             if name.lower() not in known:
+                effect = _EFFECTS[path.rpartition(".")[2].lower()] if path.startswith("partitions[") else _OF_CHECKS
                 make = f"Correct it, or make it: sacctmgr --immediate add qos {name}"
                 yield Problem(
                     path,
-                    f'names the QoS "{name}", which the accounting database does not have: {_effect(path)}',
+                    f'names the QoS "{name}", which the accounting database does not have: {effect}',
                     cure=did_you_mean(name.lower(), known, make),
                 )
-
-
-def _effect(path: str) -> str:
-    option = path.rpartition(".")[2].lower()
-    return _EFFECTS[option] if path.startswith("partitions[") else _OF_CHECKS

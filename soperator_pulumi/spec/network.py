@@ -23,13 +23,9 @@ class Destination(StrEnum):
 _WANTED = 'needs "internet", "private", "cluster" or addresses in CIDR notation, such as "10.0.0.0/8".'
 
 
-def _destination(value: object) -> str:
-    return str(value) if isinstance(value, str) and value in {*Destination} else cidr(value, _WANTED)
-
-
 EgressDestination = Annotated[
     str,
-    BeforeValidator(_destination),
+    BeforeValidator(lambda value: str(value) if value in (*Destination,) else cidr(value, _WANTED)),
     WithJsonSchema({"anyOf": [{"enum": [*Destination]}, {"type": "string", "pattern": CIDR_PATTERN}]}),
 ]
 """A keyword for destinations, or a range of addresses."""

@@ -20,7 +20,7 @@ from soperator_pulumi.simulation.manifests import manifests_of
 from soperator_pulumi.spec.cluster import parse_cluster
 from soperator_pulumi.stack.dry_run import dry_run
 from soperator_pulumi.stack.stack_config import name_in
-from soperator_pulumi.stack.stack_file import StackFile, read_mapping, read_stack_file
+from soperator_pulumi.stack.stack_file import read_mapping, read_stack_file
 
 _DOMAIN = ".svc."
 _GPU_OPERATOR = "GpuOperator"
@@ -61,7 +61,8 @@ def plans_of(deployment: Deployment, otherwise: Access) -> list[tuple[PlannedClu
         SpecError: The program has neither.
     """
     if clusters := planned_clusters(deployment):
-        return [*zip(clusters, _access_of(deployment, otherwise), strict=True)]
+        prerequisites = (resource for resource in deployment.recorded if acts_as(resource.type, "Prerequisites"))
+        return [*zip(clusters, _accesses((found.inputs for found in prerequisites), otherwise), strict=True)]
     if platforms := [resource for resource in deployment.recorded if acts_as(resource.type, "Platform")]:
         accesses = _accesses((_provider_of(deployment, platform) for platform in platforms), otherwise)
         return [*zip(_planned_platforms(deployment, platforms), accesses, strict=True)]
@@ -161,12 +162,6 @@ def _csi_drivers(bodies: Sequence[Json]) -> Iterator[str]:
             yield str(body["spec"]["csi"]["driver"])
 
 
-def _access_of(deployment: Deployment, otherwise: Access) -> list[Access]:
-    """Return the access to the Kubernetes of every cluster."""
-    prerequisites = (resource for resource in deployment.recorded if acts_as(resource.type, "Prerequisites"))
-    return _accesses((resource.inputs for resource in prerequisites), otherwise)
-
-
 def _accesses(inputs: Iterable[Mapping[str, Any]], otherwise: Access) -> list[Access]:
     """Return the access that inputs name, or `otherwise`."""
     own = [Access(*(_revealed(given.get(key)) for key in ("kubeconfig", "context"))) for given in inputs]
@@ -248,7 +243,10 @@ def plans_of_file(
     if stack is None:
         return [(cluster, access) for cluster in _described(file, adapted(read_mapping(file)))]
     stack = replace(stack, config=adapted(stack.config))
-    return plans_of(dry_run(stack), _of_providers(stack))
+    # The access of Pulumi's own Kubernetes resources applies if the stack names no other.
+    values = (stack.config.get(f"kubernetes:{key}") for key in ("kubeconfig", "context"))
+    ambient = Access(*(value if isinstance(value, str) and value else None for value in values))
+    return plans_of(dry_run(stack), ambient)
 
 
 def _described(file: Path, content: Mapping[str, Any]) -> list[PlannedCluster]:
@@ -260,9 +258,3 @@ def _described(file: Path, content: Mapping[str, Any]) -> list[PlannedCluster]:
     return [
         replace(planned_cluster, key=str(file), owner_known=known) for planned_cluster in planned_clusters(deployment)
     ]
-
-
-def _of_providers(stack: StackFile) -> Access:
-    """Return the access of Pulumi's own Kubernetes resources, which applies if the stack names no other."""
-    values = (stack.config.get(f"kubernetes:{key}") for key in ("kubeconfig", "context"))
-    return Access(*(value if isinstance(value, str) and value else None for value in values))

@@ -91,8 +91,10 @@ def with_defaults(project: Mapping[str, Any], config: Mapping[str, Any], name: s
         name: Name of the project: the namespace of keys without one.
     """
     declared = project.get("config")
+    defaults: dict[str, Any] = {}
     # A text is the folder of the stacks' files, in projects of older versions of Pulumi.
-    defaults = {key: _declared(value) for key, value in declared.items()} if isinstance(declared, Mapping) else {}
+    for key, value in declared.items() if isinstance(declared, Mapping) else ():
+        defaults[key] = value.get("value", value.get("default")) if isinstance(value, Mapping) else value
     given = {key: value for key, value in defaults.items() if value is not None}
     return {full_key(name, key): value for values in (given, config) for key, value in values.items()}
 
@@ -110,11 +112,6 @@ def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
 def is_encrypted(value: object) -> bool:
     """Return True for a value that the Pulumi CLI has encrypted."""
     return isinstance(value, Mapping) and value.keys() == {"secure"}
-
-
-def _declared(value: object) -> object:
-    """Return the value of a key in the project's file, which is plain or in a declaration."""
-    return value.get("value", value.get("default")) if isinstance(value, Mapping) else value
 
 
 def _from_folder(kubeconfig: object, folder: Path) -> object:

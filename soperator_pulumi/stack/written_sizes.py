@@ -104,7 +104,9 @@ def write_sizes(
             sizes[one.span] = size
     if problems:
         raise SpecError(str(file), problems)
-    _write(file, _replaced(text, {span: f"{size.value:g}" for span, size in sizes.items()}))
+    for (start, end), size in sorted(sizes.items(), reverse=True):
+        text = f"{text[:start]}{size.value:g}{text[end:]}"
+    _write(file, text)
     for one in found:
         size = sizes[one.span]
         report(f"{one.place}: writes {size.value:g}, {size.source}")
@@ -140,12 +142,6 @@ def _size(one: _Placeholder, room: Room | Diagnosis) -> _Size | Problem:
         cure = "Keep less back, or choose other machines by node_selector."
         return Problem(one.place, f"nothing would be left {source}", "", cure)
     return _Size(value, source)
-
-
-def _replaced(text: str, numbers: Mapping[tuple[int, int], str]) -> str:
-    for (start, end), number in sorted(numbers.items(), reverse=True):
-        text = text[:start] + number + text[end:]
-    return text
 
 
 def _write(file: Path, text: str) -> None:

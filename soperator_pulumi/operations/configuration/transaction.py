@@ -139,17 +139,14 @@ class Transaction:
     def _sync(self, desired: DesiredFiles) -> None:
         """Wait until every running container that reads the files has them."""
         for reader in desired.readers:
-            pods = self._pods(desired, reader)
+            selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
+            pods = [pod for pod in find_pods(self._kube, desired.namespace, selector) if not pod.going]
             for pod in pods:
                 ask_kubelet(self._kube, pod)
             for pod in pods if reader.verified else []:
                 listing = _listing(desired, reader, pod)
                 if listing is not None:
                     self._await_files(desired, reader, pod, listing)
-
-    def _pods(self, desired: DesiredFiles, reader: Reader) -> list[Pod]:
-        selector = {**desired.selector, "app.kubernetes.io/component": reader.component}
-        return [pod for pod in find_pods(self._kube, desired.namespace, selector) if not pod.going]
 
     def _await_files(self, desired: DesiredFiles, reader: Reader, pod: Pod, listing: Sequence[str]) -> None:
         asked = self._clock.now()
@@ -176,7 +173,9 @@ class Transaction:
             answer = place.run(listing, timeout_seconds=20)
         except TransportError:
             return False  # the pod may be about to go: the next look shows it
-        return answer.returncode == 0 and _digest(answer.stdout) == desired.digest
+        pairs = (line.split(maxsplit=1) for line in answer.stdout.splitlines())
+        sums = {name.removeprefix("./"): found for found, name in pairs}
+        return answer.returncode == 0 and digest_of_sums(sums) == desired.digest
 
 
 def ask_kubelet(kube: Kube, pod: Pod) -> None:
@@ -192,9 +191,3 @@ def _listing(desired: DesiredFiles, reader: Reader, pod: Pod) -> Sequence[str] |
         command = f"cd {shlex.quote(directory)} && find -L . -maxdepth 1 -type f -exec sha256sum {{}} +"
         return ["/bin/sh", "-c", command]
     return None if reader.sums is None else ["cat", reader.sums]
-
-
-def _digest(listing: str) -> str:
-    """Return the digest of the files in the output of `sha256sum`."""
-    pairs = (line.split(maxsplit=1) for line in listing.splitlines())
-    return digest_of_sums({name.removeprefix("./"): found for found, name in pairs})

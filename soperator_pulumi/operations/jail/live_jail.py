@@ -135,7 +135,8 @@ class LiveJail:
         No tree is removed while its users are unknown. That is not an error: the next switch tries again.
         """
         try:
-            live_jobs = self._live_jobs()
+            slurmctld = self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER)
+            live_jobs = [job.job_id for job in ScontrolClient(slurmctld, pause=self.clock.sleep).jobs()]
             in_use = sorted(self._in_use())
             self._put_live_jobs(live_jobs)
             arguments = ["--keep", str(keep), f"--in-use={','.join(in_use)}"]
@@ -157,10 +158,6 @@ class LiveJail:
         """Return this package's Jobs of the trees, running or ended."""
         found = self.kube.find(job_path(self.namespace), {**self.selector})
         return [BatchJob.of(body) for body in found if _WORK_LABEL in (body["metadata"].get("labels") or {})]
-
-    def _live_jobs(self) -> list[int]:
-        slurmctld = self.kube.transport(self.namespace, CONTROLLER_POD, CONTROLLER_CONTAINER)
-        return [job.job_id for job in ScontrolClient(slurmctld, pause=self.clock.sleep).jobs()]
 
     def _in_use(self) -> set[str]:
         """Return the trees used by sessions, and those mounted by pods."""
@@ -208,9 +205,10 @@ class LiveJail:
         )
 
     def _job(self, name: str, what: str, arguments: Sequence[str]) -> Json:
+        given = next(given for given in self.template["spec"]["containers"] if given["name"] == CONTAINER)
         container = {
             "terminationMessagePolicy": "FallbackToLogsOnError",
-            **self._container(),
+            **given,
             "args": [what, "--jail", layout.JAIL_DIR, *arguments],
         }
         spec = {**self.template["spec"], "restartPolicy": "Never"}
@@ -244,10 +242,6 @@ class LiveJail:
             "labels": {**self.labels, **self.selector, _WORK_LABEL: what},
             "annotations": {**self.annotations},
         }
-
-    def _container(self) -> Json:
-        containers: list[Json] = self.template["spec"]["containers"]
-        return next(container for container in containers if container["name"] == CONTAINER)
 
 
 def _mounted(pod: Pod) -> Iterator[str]:

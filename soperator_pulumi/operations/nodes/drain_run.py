@@ -130,7 +130,8 @@ class DrainRun:
             RunCancelledError: the run was cancelled.
         """
         for _, planned in self.looks(first) if self.names else ():
-            if self._enough(planned):
+            awaited = {name for node_set in self._leaving if node_set.policy.wait for name in node_set.names}
+            if not awaited & planned.waiting.keys():
                 self._context.report(f"{len(planned.free)} of {counted(len(self.names), 'node')} free")
                 return DrainResult(planned.free, {name: waiting.why for name, waiting in planned.waiting.items()})
             self._report_progress(planned)
@@ -353,11 +354,6 @@ class DrainRun:
 
     def _note_treated(self, job_ids: Iterable[int]) -> None:
         self._treated |= dict.fromkeys(job_ids, self._context.clock.now())
-
-    def _enough(self, planned: Plan) -> bool:
-        """Return True if all nodes are free, apart from those of node sets whose policy does not wait."""
-        awaited = {name for node_set in self._leaving if node_set.policy.wait for name in node_set.names}
-        return not awaited & planned.waiting.keys()
 
     def _aborted(self, planned: Plan, leaving: Sequence[DrainRequest]) -> DrainError:
         """Undrain all nodes, and return the error to raise."""

@@ -120,7 +120,8 @@ class ClusterLease:
             try:
                 found = self._read()
             except KubernetesError:
-                if self._namespace_ends():
+                namespace = self.kube.get(namespace_path(self.namespace))
+                if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
                     break
                 raise
             holder = _holder(found)
@@ -136,10 +137,6 @@ class ClusterLease:
                 if not left:
                     raise
         return ""
-
-    def _namespace_ends(self) -> bool:
-        found = self.kube.get(namespace_path(self.namespace))
-        return found is not None and "deletionTimestamp" in found["metadata"]
 
     def _is_over(self, found: Json) -> bool:
         """Return True if the holder has ended, or has not renewed for the Lease's duration."""

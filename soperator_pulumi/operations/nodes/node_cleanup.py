@@ -67,7 +67,10 @@ class NodeCleanup:
         kept: dict[str, str] = {}
         refused: dict[str, str] = {}
         for _ in range(_ATTEMPTS if wanted else 0):
-            found = self._snapshot(nodes)
+            if nodes is None:
+                found = self.slurm.snapshot()
+            else:
+                found = Snapshot(nodes, self.slurm.jobs(), self.slurm.reservations(), node_table_time=0)
             there, nodes = wanted & found.nodes.keys(), None
             gone |= asked - there
             kept = {name: refused[name] for name in there & refused.keys()} | self.kept(there, found)
@@ -109,11 +112,6 @@ class NodeCleanup:
         }
         ours = [name for name, marker in markers.items() if marker and marker.operation in SET_BY_RUNS]
         hand_over_to_pods(self.slurm, ours, self.owner)
-
-    def _snapshot(self, nodes: Mapping[str, Node] | None) -> Snapshot:
-        if nodes is None:
-            return self.slurm.snapshot()
-        return Snapshot(nodes, self.slurm.jobs(), self.slurm.reservations(), node_table_time=0)
 
     def _delete(self, names: frozenset[str]) -> dict[str, str] | None:
         """Delete the records, and return the refusals; None if the effect is unknown."""

@@ -168,7 +168,9 @@ def object_findings(kube: Kube, objects: Sequence[Json], namespace: str) -> Iter
     served: dict[str, Mapping[str, Json]] = {}
     for (version, kind), body in kinds.items():
         if version not in served:
-            served[version] = _served(kube, version)
+            answer = kube.get(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
+            resources = [resource for resource in answer.get("resources", []) if "/" not in resource["name"]]
+            served[version] = {resource["kind"]: resource for resource in resources}
         group = version.rpartition("/")[0]
         if kind not in served[version] and group in OPERATORS:
             continue
@@ -205,13 +207,6 @@ def platform_right_findings(
         return
     needs = "these verbs, for the platform's charts and objects (docs/platform.md, Rights)"
     yield from _judged(kube, [*made, *gives, *stores], may_wait={*gives, *newer}, place="platform", needs=needs)
-
-
-def _served(kube: Kube, version: str) -> dict[str, Json]:
-    """Return the resources of an API, by kind."""
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    answer = kube.get(path) or {}
-    return {resource["kind"]: resource for resource in answer.get("resources", []) if "/" not in resource["name"]}
 
 
 def _judged(

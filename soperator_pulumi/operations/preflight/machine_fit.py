@@ -256,7 +256,8 @@ def layout_findings(every: Sequence[PlannedPods], machines: Sequence[Json]) -> I
         if layout is None:
             continue
         there = [machine for machine in machines_for(pods, machines) if has_room(pods, machine)]
-        cpus = {machine["metadata"]["name"]: _cpus(machine) for machine in there}
+        capacities = {machine["metadata"]["name"]: machine.get("status", {}).get("capacity") or {} for machine in there}
+        cpus = {name: int(amount(str(capacity.get("cpu", "0")))) for name, capacity in capacities.items()}
         others = {name: number for name, number in sorted(cpus.items()) if number and not _can_have(layout, number)}
         if others:
             (name, number), (sockets, cores, threads) = next(iter(others.items())), layout
@@ -275,11 +276,6 @@ def _layout(pods: PlannedPods) -> CpuLayout | None:
     words = (str(word) for container in pods.containers for word in container.get("command") or [])
     found = next((match for word in words if (match := _REGISTERED.match(word))), None)
     return CpuLayout(*map(int, found.groups())) if found else None
-
-
-def _cpus(machine: Json) -> int:
-    """Return the CPUs of a machine, including those reserved for the kubelet and daemons; 0 if unknown."""
-    return int(amount(str((machine.get("status", {}).get("capacity") or {}).get("cpu", "0"))))
 
 
 def _can_have(layout: CpuLayout, cpus: int) -> bool:
