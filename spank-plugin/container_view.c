@@ -106,7 +106,7 @@ static int open_tree_of_image(const struct container_view *view, int jail, bool 
     if (fstat(tree, &status) == 0 && S_ISDIR(status.st_mode) && (*published || is_own(view->person, tree)))
         return tree;
     close(tree);
-    return fail_with(failure, FAILURE_JOB, "%s is no folder of the user's", view->tree);
+    return fail_with(failure, FAILURE_JOB, "%s is not a folder of the user", view->tree);
 }
 
 /*

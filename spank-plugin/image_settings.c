@@ -21,7 +21,7 @@ static int open_file(const char *path, struct failure *failure)
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= MAX_BYTES)
         return file;
     close(file);
-    return fail_with(failure, FAILURE_JOB, "%.200s is no file of at most %d bytes", path, MAX_BYTES);
+    return fail_with(failure, FAILURE_JOB, "%.200s is not a file of at most %d bytes", path, MAX_BYTES);
 }
 
 /* Return what a file holds, with a zero byte behind it, or NULL. */

@@ -29,7 +29,7 @@ class PodShell:
         """Run a command without standard input, and return its answer, whatever its exit code.
 
         Raises:
-            TransportError: The container is not there, or gave no answer in time. The command may have run.
+            TransportError: The container is not there, or did not answer in time. The command may have run.
 
         """
         try:
@@ -58,7 +58,7 @@ class PodShell:
         ends = [f"\n{mark} ".encode()] * 2
         while not all(end in out and out.endswith(b"\n") for end, out in zip(ends, outputs, strict=True)):
             if time.monotonic() > deadline:
-                raise TransportError(f"{self._transport}: {command[0]} gave no answer in {timeout_seconds:.0f} s.")
+                raise TransportError(f"{self._transport}: {command[0]} did not answer within {timeout_seconds:.0f} s.")
             if not socket.is_open():
                 raise TransportError(f"{self._transport}: the container ended while {command[0]} ran.")
             socket.update(timeout=_POLL_SECONDS)

@@ -55,7 +55,7 @@ def manifests_at(root: Path, commit: str, stack: str) -> dict[str, str] | None:
         tree, folder = Path(temporary, "tree"), Path(temporary, "manifests")
         added = _git(root, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         if added.returncode:
-            raise UserError(f"BASE={commit} is no commit of this clone. Fetch it, or name another: {added.stderr}")
+            raise UserError(f"BASE={commit} is not a commit of this clone. Fetch it, or name another: {added.stderr}")
         try:
             command = ["make", "--silent", "-C", str(tree), "render", f"STACK={stack}", f"DIR={folder}"]
             if subprocess.run(command, check=False, stdout=sys.stderr).returncode:

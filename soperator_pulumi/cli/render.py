@@ -31,7 +31,7 @@ def run(given: argparse.Namespace) -> int:
     """Write the manifests of a stack's file."""
     stack = read_stack_file(given.file, stack_outputs_in(given), _NO_KUBERNETES)
     if stack is None:
-        raise SpecError(str(given.file), [Problem("config", "is missing: this is no file of a stack. Name one.")])
+        raise SpecError(str(given.file), [Problem("config", "is missing: this is not the file of a stack. Name one.")])
     rendered = manifests_of(dry_run(stack))
     folder: Path = given.output or Path("manifests") / stack.stack
     write(rendered.files(stack.stack), folder)

@@ -24,7 +24,7 @@ _DEFAULT = "DEFAULT"
 """Slurm's word for a line with options of all partitions after it."""
 
 _WHOLE_LINES = ("downnodes", "frontendname", "include", "nodename", "nodeset")
-"""Beginnings of lines whose settings are no parameters."""
+"""Beginnings of lines whose settings are not parameters."""
 
 _ANY = "main"
 """Partition of node sets that are in no partition."""

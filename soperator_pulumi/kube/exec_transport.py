@@ -103,7 +103,7 @@ class ExecTransport:
         stderr: list[bytes] = []
         while socket.is_open():
             if time.monotonic() > deadline:
-                raise TransportError(f"{self}: `{_name(command)}` gave no answer in {limit_seconds:.0f} s.")
+                raise TransportError(f"{self}: `{_name(command)}` did not answer within {limit_seconds:.0f} s.")
             socket.update(timeout=_POLL_SECONDS)
             if socket.peek_stdout():
                 stdout.append(socket.read_stdout())

@@ -1,7 +1,7 @@
 """A live Kubernetes cluster, accessed with the official client. Every call is bounded, every error is a message.
 
-The client finds credentials and proxies and keeps the connections. Its generated classes are not used: only few fields
-of objects are read, and lists of objects are long.
+The client finds credentials and proxies and keeps the connections. Its generated classes are not used: only a few
+fields of objects are read, and lists of objects are long.
 """
 
 import json

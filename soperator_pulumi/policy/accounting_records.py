@@ -149,7 +149,7 @@ def _values(field: str, first: int, last: int, names: tuple[str, ...]) -> set[in
     """Return the values of a field.
 
     Raises:
-        ValueError: the field is no list of values, ranges and steps.
+        ValueError: the field is not a list of values, ranges and steps.
     """
     found: set[int] = set()
     for item in field.lower().split(","):

@@ -105,7 +105,8 @@ PRIVILEGED_NAMESPACES = ResourcePolicy(
 
 
 _SWITCH = ("upgradePolicy", "autoUpgrade")
-"""Path of the switch below a driver of NVIDIA's GPU Operator or Network Operator, in values and custom resources."""
+"""Path of the setting that upgrades a driver automatically, within the driver's settings in values and custom resources
+of NVIDIA's GPU Operator and Network Operator."""
 
 _GPU_OPERATOR = re.compile(r"(?:.*/)?gpu-operator(?:-v?\d[^/]*\.tgz|[@:].*)?/?")
 _OF_GPU_OPERATOR = ("values", "driver")

@@ -174,7 +174,7 @@ def _loss(resource: ResourceView, path: Path, before: int, now: int, at_most: Sh
 
 SCALE_DOWN = ResourcePolicy(
     name="scale-down",
-    description="A deployment removes only few nodes of a node set at once, and waits for their jobs.",
+    description="A deployment removes only a few nodes of a node set at once, and waits for their jobs.",
     violated_by="fewer `replicas` by more than `at_most`, or without a drain policy that waits; a removed node set "
     "that had more nodes",
     cure="Scale down in several deployments, to 0 before a node set is removed.",
@@ -224,7 +224,7 @@ class ClusterScaleDownSettings(ScaleDownSettings):
 
 CLUSTER_SCALE_DOWN = StackPolicy(
     name="cluster-scale-down",
-    description="A deployment removes only few nodes of a cluster at once, over all node sets.",
+    description="A deployment removes only a few nodes of a cluster at once, over all node sets.",
     violated_by="several node sets that lose as much as `scale-down` allows, together more than `at_most`; many small "
     "node sets removed at once",
     cure="Scale down in several deployments.",

@@ -51,7 +51,7 @@ def parse_conf(text: str) -> SlurmConf:
     """Return a parsed slurm.conf.
 
     Raises:
-        ValueError: A line is no list of `key=value`.
+        ValueError: A line is not a list of `key=value`.
     """
     parameters: dict[str, str] = {}
     lines: dict[str, dict[str, Row]] = {}

@@ -1,4 +1,4 @@
-"""Communication of Slurm's daemons and commands: its parameters, and the slurm.conf of pods that are no nodes."""
+"""Communication of Slurm's daemons and commands: its parameters, and the slurm.conf of pods that are not nodes."""
 
 from collections.abc import Mapping
 

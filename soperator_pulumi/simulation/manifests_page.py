@@ -112,7 +112,7 @@ class ManifestsPage:
         return GENERATED_PASSWORD, "password"
 
     def _prerequisites(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the inputs of what looks for the objects that must exist, one for every cluster."""
+        """Yield the inputs of every cluster's check of the objects that must exist before."""
         return (resource.inputs for resource in self.other_resources if acts_as(resource.type, "Prerequisites"))
 
     def _commands(self) -> list[str]:

@@ -1,4 +1,4 @@
 """Models of a cluster's description: immutable, documented and checked. No module here creates a resource.
 
-This module imports no model, as the server of dynamic resources needs only few of them.
+This module imports no model, as the server of dynamic resources needs only a few of them.
 """

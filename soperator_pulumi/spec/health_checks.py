@@ -191,7 +191,8 @@ class CheckDefaults:
     """Source of the limit and the action."""
     bound: Bound = Bound.NONE
     limit: float | None = None
-    """Limit. None with a bound: the node set's own number applies, or the check is off until a limit is given."""
+    """Limit. If it is None and there is a bound, the node set's own number applies, or the check is off until the user
+    gives a limit."""
     unit: str = ""
     allowed: str = "none"
     """Allowed value in words, for a check without a number."""
@@ -222,7 +223,7 @@ NVLINKS = {"v100": 6, "a100": 12, "a800": 8, "h800": 8} | dict.fromkeys(
 and H800 by `nvidia-smi nvlink --status` of healthy machines."""
 
 CARDS = {"pcie", "nvl", "active", "fhhl"}
-"""Parts of `gpus.type` that identify cards without a board."""
+"""Parts of `gpus.type` that identify PCIe cards, which are on no board."""
 
 DEFAULTS: Mapping[HealthCheck, CheckDefaults] = {
     HealthCheck.GPU_TOOL: CheckDefaults(

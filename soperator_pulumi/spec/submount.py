@@ -204,7 +204,7 @@ def chosen_problems(
         if name in chosen[:position]:
             yield Problem(f"{path}[{position}]", f'"{name}" is listed twice. Remove one.')
         elif known(*names) and name not in names:
-            yield Problem(f"{path}[{position}]", f'got "{name}", which is no {kind}. Allowed: {", ".join(names)}.')
+            yield Problem(f"{path}[{position}]", f'got "{name}", which is not a {kind}. Allowed: {", ".join(names)}.')
 
 
 DRIVER_PLACE = "/usr/local/nvidia"

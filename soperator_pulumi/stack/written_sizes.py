@@ -202,7 +202,9 @@ def _placeholders(file: Path, text: str, project: str | None) -> Iterator[_Place
 def _without_number(one: _Placeholder, node_set: _Pairs) -> Iterator[Problem]:
     given = f'got "{one.node.value}", but'
     if "pod_resources" in node_set:
-        yield Problem(one.place, f"{given} pod_resources is the size of the pod. Give a number, or remove one.")
+        yield Problem(
+            one.place, f"{given} pod_resources is the size of the pod. Give a number, or remove pod_resources."
+        )
     elif one.field == _CPUS and any(name in node_set for name in CpuLayout._fields):
         text = "it is the product of the layout. Give the number, and leave CPUs to daemons by pod_resources."
         yield Problem(one.place, f"{given} {text}")

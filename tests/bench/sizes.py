@@ -21,4 +21,4 @@ def check(chosen: str = SIZE) -> None:
         pytest.UsageError: The message names the sizes.
     """
     if chosen not in SIZES:
-        raise pytest.UsageError(f"BENCH_SIZE is {chosen!r}. Allowed are {' and '.join(SIZES)}; without it, {SIZES[0]}.")
+        raise pytest.UsageError(f"BENCH_SIZE is {chosen!r}. Allowed: {', '.join(SIZES)}. Default: {SIZES[0]}.")

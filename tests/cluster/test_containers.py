@@ -374,7 +374,7 @@ def test_a_requeued_job_continues_in_its_named_container(slurm: Slurm, image: st
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        ("ln -s / rootfs", "is no folder of the user's"),
+        ("ln -s / rootfs", "is not a folder of the user"),
         ("ln -s /proc/self rootfs", "rootfs"),
     ],
 )
@@ -496,7 +496,7 @@ def test_what_cannot_be_is_reported(slurm: Slurm, image: str, options: str, told
     [
         ("/home/alice/images/missing.tar", "No such file or directory"),
         ("../../etc", "is not an image"),
-        ("--help", "is no image"),
+        ("--help", "is not an image"),
         ("127.0.0.1:1#a/b", "connection refused"),
     ],
 )
@@ -585,10 +585,10 @@ def test_a_mount_in_place_of_proc_or_dev_is_not_seen(slurm: Slurm, image: str) -
 @pytest.mark.parametrize(
     ("name", "make", "told"),
     [
-        ("rootfs", "ln -s /", "is no folder of the user's"),
-        ("rootfs", "ln -s /home/bob", "is no folder of the user's"),
+        ("rootfs", "ln -s /", "is not a folder of the user"),
+        ("rootfs", "ln -s /home/bob", "is not a folder of the user"),
         ("rootfs", "ln -s /proc/self", "rootfs"),
-        ("environment", "mkfifo", "is no file"),
+        ("environment", "mkfifo", "is not a file"),
         ("workdir", "ln -s /home/bob/secret", "workdir"),
     ],
 )

@@ -160,7 +160,7 @@ connection = socket.create_connection(("cpu-0", {SLURMD_PORT}), timeout=10)
 connection.sendall(struct.pack("!I", len(passed_on)) + passed_on)
 connection.recv(1)
 """
-"""Program that has slurmd pass a message on to what is no list of nodes, in the form of Slurm 24.11."""
+"""Program that has slurmd pass a message on to what is not a list of nodes, in the form of Slurm 24.11."""
 
 
 def test_a_message_that_is_passed_on_to_no_list_of_nodes_does_not_end_slurmd(slurm: Slurm) -> None:

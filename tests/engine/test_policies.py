@@ -142,7 +142,7 @@ def test_a_pack_that_does_not_start_fails_with_its_own_words(local: Stack, tmp_p
 
 def test_a_folder_that_is_no_pack_is_refused_by_its_name(local: Stack, tmp_path: Path) -> None:
     error = local.fails(lambda: local.deployer(policy_packs=(tmp_path,)).preview())
-    assert f"{tmp_path} is no policy pack: it has no PulumiPolicy.yaml." in str(error)
+    assert f"{tmp_path} is not a policy pack: it has no PulumiPolicy.yaml." in str(error)
 
 
 @pytest.fixture

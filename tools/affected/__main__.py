@@ -45,7 +45,7 @@ def tiers_of(text: str) -> list[str]:
     """
     found = text.replace(",", " ").split()
     if unknown := [name for name in found if name not in TIERS]:
-        raise UserError(f"TIERS={text}: {', '.join(unknown)} is no tier. Name some of {', '.join(TIERS)}.")
+        raise UserError(f"TIERS={text}: {', '.join(unknown)} is not a tier. Name some of {', '.join(TIERS)}.")
     return found or [*TIERS]
 
 

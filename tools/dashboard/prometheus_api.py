@@ -92,7 +92,7 @@ class PrometheusApi:
 def at_address(address: str) -> PrometheusApi:
     """Return the server at an HTTP address. `PROMETHEUS_TOKEN` in the environment is sent as a bearer token."""
     if not _is_http(address):
-        raise UserError(f'PROMETHEUS="{address}" is no address. Give one such as http://localhost:9090.')
+        raise UserError(f'PROMETHEUS="{address}" is not an address. Give one such as http://localhost:9090.')
     token = os.environ.get(TOKEN_VARIABLE)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
 

@@ -196,7 +196,7 @@ def recipes(slurm: str = DEFAULT_SLURM, base: str | None = None, source: Path | 
 
     """
     if source is not None and not source.is_file():
-        raise UserError(f"{source} is no file. Name an archive of Slurm's sources, such as slurm-26.05.5.tar.bz2.")
+        raise UserError(f"{source} is not a file. Name an archive of Slurm's sources, such as slurm-26.05.5.tar.bz2.")
     if slurm == DEFAULT_SLURM and source is None:
         return (Recipe(base=base),)
     shared = Recipe(base=base if slurm == DEFAULT_SLURM else None, published=ONE_SUITE)

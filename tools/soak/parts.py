@@ -139,8 +139,7 @@ def named(parts: Sequence[SoakPart], name: str) -> SoakPart:
             return part
     total = len(parts)
     raise UserError(
-        f'PART: got "{name}", allowed are 1/{total} to {total}/{total}: the tests have {total} parts. '
-        "`make soak-report` lists them."
+        f'PART: got "{name}", needs a part from 1/{total} to {total}/{total}. `make soak-report` lists them.'
     )
 
 

@@ -62,7 +62,7 @@ class ImageBringer:
         """Return the digest of the image's manifest, or of its list for several platforms.
 
         Raises:
-            RegistryUnreachableError: The registry gives no answer now.
+            RegistryUnreachableError: The registry does not answer now.
             ImageError: There is no such image for the user.
 
         """

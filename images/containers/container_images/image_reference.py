@@ -14,7 +14,7 @@ _IMAGE = re.compile(rf"(?P<name>{_NAME})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DI
 _USER = re.compile(r"(?P<user>[^@/#\s]+)@(?!sha256:)(?P<rest>.+)")
 
 FORMS = (
-    "Allowed are [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, and the path (with a '/' or './' "
+    "Give [USER@][REGISTRY#]IMAGE[:TAG], IMAGE@sha256:DIGEST, docker://IMAGE, or the path (with a '/' or './' "
     "in front) of an OCI layout, of an archive of `docker save` or `podman save`, or of a file of squashfs."
 )
 
@@ -83,7 +83,7 @@ def parse(text: str, directory: Path) -> ImageReference:
         directory: Directory from which a relative path counts.
 
     Raises:
-        ImageError: There is no image of that form, or the file is no image.
+        ImageError: There is not an image of that form, or the file is not an image.
 
     """
     if text.startswith(("/", "./", "../")):
@@ -103,7 +103,7 @@ def _in_registry(rest: str, text: str) -> ImageReference:
         registry, rest = (first, others) if is_host else (DOCKER_HUB, rest)
     image = _IMAGE.fullmatch(rest)
     if not image or not re.fullmatch(_HOST, registry):
-        message = f'"{text}" is no image. {FORMS}'
+        message = f'"{text}" is not an image. {FORMS}'
         raise ImageError(message)
     version = f"@{image['digest']}" if image["digest"] else f":{image['tag'] or 'latest'}"
     tag = image["tag"] if image["digest"] else None

@@ -32,7 +32,7 @@ class GivenSettings:
 
     Attributes:
         variables: Variables, `NAME=VALUE`.
-        entry_point: Words of the entry point; none if there is no entry point.
+        entry_point: Words of the entry point; none if there is not an entry point.
         directory: Working directory.
 
     """

@@ -71,7 +71,7 @@ class ImageStore:
     def digest_of_job(self, job: str, image: str, find: Callable[[], str]) -> str:
         """Return the digest of an image for all nodes of a job: a tag that moves cannot give them two images.
 
-        While the registry gives no answer, this is the digest that was found last, if that image is in the store.
+        While the registry does not answer, this is the digest that was found last, if that image is in the store.
 
         Args:
             job: Name of the job, for a file, that no other job has.

@@ -49,7 +49,7 @@ def read_settings(path: Path) -> ImportSettings:
     try:
         return _settings(settings)
     except (KeyError, TypeError) as error:
-        message = "the cluster's settings of containers are of another version than this node's image: tell its admin."
+        message = "the cluster's settings of containers do not fit the version of this node's image. Tell its admin."
         raise ImageError(message) from error
 
 

@@ -44,7 +44,7 @@ def in_mirrors(image: ImageReference, registries: Iterable[Registry]) -> list[Im
 
 
 def check_allowed(image: ImageReference, allowed: Sequence[str]) -> None:
-    """Refuse an image whose registry is not allowed. Allowed are hosts or parts of them; an empty list allows any.
+    """Refuse an image whose registry is not allowed. The list has hosts or parts of them; an empty list allows any.
 
     Raises:
         ImageError: The registry is not allowed.

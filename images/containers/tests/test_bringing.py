@@ -610,7 +610,7 @@ def test_settings_of_another_version_are_reported(
     (tmp_path / "settings.json").write_text(text)
 
     assert main(["7", "a"], {"HOME": str(tmp_path)}, tmp_path / "settings.json") == 1
-    assert "of another version than this node's image" in capsys.readouterr().out
+    assert "do not fit the version of this node's image" in capsys.readouterr().out
 
 
 def test_settings_of_registries_in_a_home_do_not_count(
@@ -775,7 +775,7 @@ def test_the_program_as_the_plugin_starts_it_imports_nothing_but_the_standard_li
     )
 
     assert done.returncode == 1
-    assert '"No Image" is no image' in done.stdout
+    assert '"No Image" is not an image' in done.stdout
     assert done.stderr == ""
 
 

@@ -51,7 +51,7 @@ def test_a_user_stands_before_the_registry(tmp_path: Path) -> None:
     "text", ["", "Ubuntu", "-x", "a b", "a#b#c", "--x#y", "a:b:c", "nvcr.io#", "a@sha256:1", "a\tb"]
 )
 def test_what_is_no_image_is_refused_with_what_is_one(text: str, tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match=r"is no image\. Allowed are \[USER@\]"):
+    with pytest.raises(ImageError, match=r"is not an image\. Give \[USER@\]"):
         parse(text, tmp_path)
 
 

@@ -170,7 +170,7 @@ def test_a_name_that_is_no_image_stops_no_other_one(
     tmp_path: Path, variables: dict[str, str], image: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert publish(tmp_path, variables, "myImage:1x", image, "ubuntu:a:b") == 1
-    assert re.findall('^"(.*)" is no image', capsys.readouterr().out, re.MULTILINE) == ["myImage:1x", "ubuntu:a:b"]
+    assert re.findall('^"(.*)" is not an image', capsys.readouterr().out, re.MULTILINE) == ["myImage:1x", "ubuntu:a:b"]
     assert start(tmp_path, variables, image) == 0
 
 

@@ -97,7 +97,7 @@ class Collector:
             source.ask(run, report)
 
     def samples_of(self, name: str) -> Samples:
-        """Return the metrics of one source in the last round; none if it gave no answer."""
+        """Return the metrics of one source in the last round; none if it did not answer."""
         return next(source.samples for source in self.sources if source.name == name)
 
     def nodes(self) -> set[str]:

@@ -12,7 +12,7 @@ def read(folder: Path) -> Samples:
 
     Raises:
         OSError: The volume fails.
-        ValueError: A report is no JSON.
+        ValueError: A report is not JSON.
     """
     sums = Sums()
     for file in sorted(folder.glob("*/last.json")):

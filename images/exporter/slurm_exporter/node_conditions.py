@@ -20,7 +20,7 @@ _PAGE = 100
 
 _MESSAGE_LIMIT = 1024
 _ENDING_SECONDS = 20
-"""Time for the removal at the end; Kubernetes kills the pod 30 s after its signal."""
+"""Time to remove the conditions when the exporter stops. Kubernetes kills the pod 30 s after SIGTERM."""
 
 
 class Shown(NamedTuple):

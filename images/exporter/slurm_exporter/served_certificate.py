@@ -48,7 +48,7 @@ def end_of(certificate: bytes) -> datetime:
     """Return the time at which a certificate in DER ends (`notAfter`; RFC 5280, 4.1).
 
     Raises:
-        ValueError: The bytes are no certificate.
+        ValueError: The bytes are not a certificate.
     """
     try:
         _, start, _ = _element(certificate, 0)

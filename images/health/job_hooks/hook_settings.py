@@ -31,11 +31,13 @@ def parse(text: str, moment: str) -> MomentSettings:
     """Return the settings of a moment, `prolog` or `epilog`.
 
     Raises:
-        ValueError: The text is no JSON, or of another version than this program.
+        ValueError: The text is not JSON, or the settings have the format of another version.
     """
     given = json.loads(text)
     if not isinstance(given, dict) or given.get("format") != FORMAT:
-        raise ValueError(f"format {FORMAT} is needed: the image is of another version than the configuration")
+        raise ValueError(
+            f"the settings do not have format {FORMAT}: the image has another version than the program that wrote them"
+        )
     try:
         hooks = tuple(
             HookSettings(item["name"], item["action"], item["seconds"], tuple(item["command"]))

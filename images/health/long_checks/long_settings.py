@@ -74,6 +74,8 @@ def parse_long(text: str) -> LongSettings:
     """
     given: dict[str, Any] = json.loads(text)
     if given.pop("format", None) != FORMAT:
-        raise ValueError(f"the settings are not of format {FORMAT}: this image is of another version than the program")
+        raise ValueError(
+            f"the settings do not have format {FORMAT}: the image has another version than the program that wrote them"
+        )
     sets = {name: NodeSetLimits(**value) for name, value in given.pop("node_sets").items()}
     return LongSettings(**{**given, "verifies": tuple(given["verifies"])}, node_sets=sets)

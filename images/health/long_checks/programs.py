@@ -38,7 +38,7 @@ _BEGAN = "health: began"
 
 
 class LongProgram(NamedTuple):
-    """A program that measures."""
+    """A measuring program: the commands that run it, and the parser of its output."""
 
     script: Callable[[Mapping[str, str], Mapping[str, float], str], str]
     """Function that returns the commands of a batch script, from node addresses, arguments and output folder."""

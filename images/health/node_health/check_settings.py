@@ -83,11 +83,13 @@ def parse(text: str) -> NodeSettings:
     """Return the settings in a file's text.
 
     Raises:
-        ValueError: The text is no JSON, or of another version than this program.
+        ValueError: The text is not JSON, or the settings have the format of another version.
     """
     given = json.loads(text)
     if not isinstance(given, dict) or given.get("format") != FORMAT:
-        raise ValueError(f"format {FORMAT} is needed: the image is of another version than the configuration")
+        raise ValueError(
+            f"the settings do not have format {FORMAT}: the image has another version than the program that wrote them"
+        )
     try:
         return _settings(given)
     except (KeyError, TypeError, AttributeError) as error:

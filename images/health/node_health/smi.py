@@ -138,7 +138,7 @@ def parse_query(output: str) -> tuple[Gpu, ...]:
 
     Raises:
         ForgedAnswerError: A program's name looks like a GPU: ask for every GPU alone.
-        ValueError: The output is no such answer, or is cut.
+        ValueError: The output is not such an answer, or is cut.
     """
     head = _HEAD.search(output)
     if head is None:
@@ -159,7 +159,7 @@ def parse_alone(output: str, number: int) -> Gpu:
     """Return the GPU in the output of `nvidia-smi -q -x -i <number>`.
 
     Raises:
-        ValueError: The output is no such answer, or is cut.
+        ValueError: The output is not such an answer, or is cut.
     """
     head = _HEAD.search(output)
     begin = _GPU.search(output, head.end()) if head else None

@@ -408,5 +408,5 @@ def test_a_job_is_of_its_user_and_of_that_users_group() -> None:
 
 
 def test_settings_of_another_format_are_refused() -> None:
-    with pytest.raises(ValueError, match="not of format 1"):
+    with pytest.raises(ValueError, match="do not have format 1"):
         parse_long('{"format": 2}')

@@ -49,7 +49,7 @@ def active_tree(jail: Path) -> Tree | None:
     """Return the tree that new jobs and logins enter; None before the first populate has ended.
 
     Raises:
-        RefusedError: `active` is no symbolic link to a tree.
+        RefusedError: `active` is not a symbolic link to a tree.
     """
     link = layout.active(jail)
     if not os.path.lexists(link):

@@ -123,7 +123,7 @@ def job_ids(where: str) -> set[str]:
     """Read the ids of live jobs.
 
     Raises:
-        RefusedError: the argument names no file, or a line is no id: then no job counts as gone.
+        RefusedError: the argument names no file, or a line is not an id: then no job counts as gone.
     """
     if not where.startswith("@"):
         raise RefusedError(f'--live-jobs: got "{where}". Give @FILE, or @- for standard input.')

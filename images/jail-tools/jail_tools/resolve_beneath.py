@@ -53,7 +53,7 @@ def directory(root: int | str, path: str = "") -> Iterator[int]:
     """Open a directory below `root` (a trusted path, or a descriptor) without following a link.
 
     Raises:
-        OSError: a component is missing, is no directory, or is a symbolic link (ENOTDIR).
+        OSError: a component is missing, is not a directory, or is a symbolic link (ENOTDIR).
     """
     here = os.open(root, FOLDER) if isinstance(root, str) else os.dup(root)
     try:
@@ -98,7 +98,7 @@ def read(root: int, path: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> Owned | N
     """Read a regular file; None if it does not exist.
 
     Raises:
-        OSError: it is no regular file (EINVAL), is too large (EFBIG), or can't be read.
+        OSError: it is not a regular file (EINVAL), is too large (EFBIG), or can't be read.
     """
     parent, name = split(path)
     try:
@@ -112,7 +112,7 @@ def read(root: int, path: str, limit_bytes: int = TEXT_LIMIT_BYTES) -> Owned | N
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", path)
+            raise OSError(errno.EINVAL, "is not a regular file", path)
         content = file.read(limit_bytes + 1)
         if len(content) > limit_bytes:
             raise OSError(errno.EFBIG, f"is larger than {limit_bytes // 2**20} MiB", path)

@@ -145,7 +145,7 @@ def test_a_tree_that_another_source_began_is_refused(work: Path) -> None:
     (meta / "in-progress.json").write_text(json.dumps({"tree": trees.NAME, "source": "image:other", "began_ns": 1}))
     done = trees.run(trees.populate(work / "jail", "--root", work / "source"))
     assert done.returncode == REFUSED
-    assert "was begun from image:other, not from test:source" in done.stderr
+    assert "was started from image:other, not from test:source" in done.stderr
 
 
 def test_a_second_populate_of_the_same_tree_waits_and_then_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ def names(hostlist: str) -> list[str]:
     """Return the names in the order of the expression, at most `MOST_NAMES`.
 
     Raises:
-        ValueError: The text is no host list, or a range in it is longer than Slurm's own.
+        ValueError: The text is not a host list, or a range in it is longer than Slurm's own.
     """
     parts: list[str] = _PART.findall(hostlist)
     if ",".join(parts) != hostlist:
@@ -36,7 +36,7 @@ def _numbers(ranges: str) -> list[str]:
         ends = _RANGE.fullmatch(text)
         first, last = (ends["first"], ends["last"] or ends["first"]) if ends else ("1", "0")
         if len(last) > len(str(MOST_NAMES)) + len(first) or not 0 <= int(last) - int(first) < MOST_NAMES:
-            raise ValueError(f"{text[:80]!r} is no range of at most {MOST_NAMES} numbers")
+            raise ValueError(f"{text[:80]!r} is not a range of at most {MOST_NAMES} numbers")
         found += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
         if len(found) > MOST_NAMES:
             break  # no more names are returned

@@ -36,7 +36,7 @@ def read_trees(text: str) -> tuple[Tree, ...]:
     try:
         return _TREES.validate_json(text)
     except ValidationError as error:
-        raise JailError(f"jail: its trees cannot be listed: the answer was {text[:200]!r}.") from error
+        raise JailError(f"jail: its trees cannot be listed: jail_tools printed {text[:200]!r}.") from error
 
 
 def active_of(trees: Sequence[Tree]) -> Tree | None:

@@ -152,7 +152,7 @@ def _answers(kube: Kube, ref: ClusterRef, live: Mapping[str, LiveNodeSet], conte
         if not reported and left:
             reported = True
             context.report(f"slurmctld does not answer, waits for it {left:.0f} s at most")
-    words = f"slurmctld does not answer: {why or 'its pod exists, but gives no answer'}"
+    words = f"slurmctld does not answer: {why or 'its pod exists, but slurmctld in it does not answer'}"
     if never:
         context.report(f"{words}. slurmd has never run in any pod of its node sets, so no job can be there.")
         return False

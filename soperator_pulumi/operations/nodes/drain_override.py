@@ -39,9 +39,10 @@ def policy_of(cluster: str, recorded: Mapping[str, Any] | None) -> DrainSpec:
 
 
 def override(cluster: str) -> dict[str, Any]:
-    """Return the policy that the environment has for a cluster in this run; empty if it has none.
+    """Return the policy that the environment sets for a cluster in this run; empty if it sets none.
 
-    The name is always required: a program may have several clusters, and a destroy runs no program that could tell.
+    The name is always required: a program may have several clusters, and a destroy does not run the program, so the
+    number of clusters is unknown.
 
     Raises:
         SpecError: the value is not a mapping by cluster.

@@ -45,7 +45,7 @@ _RESERVED_PROCESSES = 512
 """Process ids that are kept for slurmd, its steps, sidecars and other users' sessions. Judgement."""
 
 _PROCESSES = re.compile(r"(?:processes|--nproc)=(\d+)")
-"""Option in the arguments of slurmd's and sshd's containers with a user's limit."""
+"""Argument of slurmd's and sshd's containers that limits the processes of a user."""
 
 
 def has_room(pods: PlannedPods, machine: Json) -> bool:

@@ -130,7 +130,7 @@ def _secret_problems(secret: Json, reference: Reference) -> Iterator[Problem]:
 
 
 def _volume_problems(volume: Json, namespace: str, reference: Reference) -> Iterator[Problem]:
-    """Yield why a volume made beforehand cannot be bound to its claim."""
+    """Yield the reasons why an existing volume cannot be bound to its claim."""
     bound = volume.get("spec", {}).get("claimRef") or {}
     ours = (namespace, reference.holds)
     theirs = (bound.get("namespace"), bound.get("name"))

@@ -48,8 +48,8 @@ pathlib.Path("/dev/termination-log").write_text(json.dumps(answer))
 def storage_probe(place: ProbePlace, planned: PlannedCluster, machines: Sequence[Json]) -> ClusterProbe | Diagnosis:
     """Return the probe of the jail's volume, or a finding if none can be made.
 
-    An existing claim is mounted as it is. For a class, a claim of one GiB is made and deleted. A volume that was made
-    beforehand is not probed, as it binds to a claim only once.
+    An existing claim is mounted as it is. For a class, a claim of one GiB is made and deleted. An existing volume is
+    not probed, as it binds to a claim only once.
     """
     reference = next(
         (reference for reference in planned.prerequisites.references if reference.path.startswith(_PATH)), None

@@ -205,7 +205,7 @@ def test_a_command_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatc
         done.wait(10)
 
     with server(serve) as transport:
-        with pytest.raises(TransportError, match="`sleep 99` gave no answer in 1 s"):
+        with pytest.raises(TransportError, match="`sleep 99` did not answer within 1 s"):
             transport.run(["sleep", "99"], timeout_seconds=1)
         done.set()
 

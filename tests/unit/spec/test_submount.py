@@ -199,7 +199,7 @@ POOLS = {"login": {"pools": {"large": {}, "small": {"pod_resources": {"limits": 
     [
         (
             {"logins": ["large"]},
-            r'logins\[0\]: got "large", which is no login node. Allowed: login, login-l',
+            r'logins\[0\]: got "large", which is not a login node. Allowed: login, login-l',
         ),
         ({"logins": []}, r"logins: empty: no session would have it\. Name login nodes"),
         ({"logins": ["login", "login"]}, r'logins\[1\]: "login" is listed twice'),

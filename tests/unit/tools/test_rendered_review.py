@@ -82,7 +82,7 @@ def test_a_base_without_the_stack_has_no_manifests(tmp_path: Path) -> None:
 
 
 def test_a_base_that_is_no_commit_is_refused_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"BASE=nowhere is no commit of this clone\. Fetch it"):
+    with pytest.raises(UserError, match=r"BASE=nowhere is not a commit of this clone\. Fetch it"):
         rendered_review.manifests_at(a_repository(tmp_path, "true"), "nowhere", "prod")
 
 

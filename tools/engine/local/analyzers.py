@@ -152,7 +152,7 @@ async def _start(folder: Path, project_: Project, target: Target, *, preview: bo
 
 def _interpreter(folder: Path, target: Target) -> Path:
     if not (folder / _FILE).exists():
-        raise UserError(f"{folder} is no policy pack: it has no {_FILE}. Name the folder of one.")
+        raise UserError(f"{folder} is not a policy pack: it has no {_FILE}. Name the folder of one.")
     return project.interpreter(replace(target, project=folder), _FILE)
 
 

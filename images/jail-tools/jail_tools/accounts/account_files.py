@@ -49,7 +49,7 @@ def read(root: int) -> Files:
     """Read the three files of a tree.
 
     Raises:
-        OSError: one, `filename`, is no regular file, is too large or can't be read.
+        OSError: one, `filename`, is not a regular file, is too large or can't be read.
     """
     found = {kind: resolve_beneath.read(root, f"etc/{kind.file_name}") for kind in AccountFile}
     owned = {kind: file or _NEW_FILES[kind] for kind, file in found.items()}
@@ -61,7 +61,7 @@ def checksum(tree: Tree) -> bytes:
     """Return a checksum that changes with the contents of a tree's three files, and with those that are managed there.
 
     Raises:
-        OSError: one is no regular file, is too large or can't be read.
+        OSError: one is not a regular file, is too large or can't be read.
     """
     managed = _managed(tree)
     contents = [managed.read_bytes() if managed.exists() else b""]
@@ -96,7 +96,7 @@ def locked(root: int, wait_seconds: float = LOCK_SECONDS) -> Iterator[None]:
         lock = os.open(".pwd.lock", flags, 0o600, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(lock).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", _LOCK)
+            raise OSError(errno.EINVAL, "is not a regular file", _LOCK)
         _take(lock, time.monotonic() + wait_seconds)
         yield
     finally:

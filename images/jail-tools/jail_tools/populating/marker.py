@@ -67,8 +67,8 @@ def begin(tree: Tree, source: str) -> int:
         ) from None
     if marker["source"] != source:
         raise RefusedError(
-            f"{tree.root} was begun from {marker['source']}, not from {source}. Nothing was changed. "
-            f"Remove {tree.root} and {tree.meta} if it is not needed."
+            f"{tree.root} was started from {marker['source']}, not from {source}. Nothing was changed. "
+            f"If nothing needs this tree, remove {tree.root} and {tree.meta}."
         )
     log(f"populate: continues the one of {utc(marker['began_ns'])}")
     return int(marker["began_ns"])

@@ -51,7 +51,7 @@ def _entry(text: str, users: Mapping[str, int], groups: Mapping[str, int]) -> tu
     permissions = rest[1] if len(rest) > 1 else "".join(rest)
     tag = _TAGS.get((kind, bool(name)))
     if tag is None or len(rest) > 3 or not permissions or not set(permissions) <= _PERMISSIONS.keys():
-        raise ValueError(f"{text!r} is no entry of an ACL")
+        raise ValueError(f"{text!r} is not an entry of an ACL")
     number = NOBODY
     if name:
         number = _number(rest[2] if len(rest) == 3 else name, users if kind == "user" else groups, text)

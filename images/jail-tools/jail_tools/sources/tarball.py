@@ -64,7 +64,7 @@ def decompressed(stream: "io.BufferedReader[io.FileIO]") -> io.BufferedIOBase:
     if begins.startswith(b"BZh"):
         return bz2.BZ2File(stream)
     if begins.startswith(b"\x28\xb5\x2f\xfd"):
-        raise RefusedError("the tarball is compressed with zstd. Allowed are gzip, xz, bzip2 and none.")
+        raise RefusedError("the tarball is compressed with zstd. Use gzip, xz, bzip2, or no compression.")
     return stream
 
 

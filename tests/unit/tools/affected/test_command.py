@@ -92,7 +92,9 @@ def test_the_reason_to_run_everything_is_printed(
 
 
 def test_a_tier_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UserError, match=r"TIERS=unit,soak: soak is no tier. Name some of unit, rendered, engine, clus"):
+    with pytest.raises(
+        UserError, match=r"TIERS=unit,soak: soak is not a tier. Name some of unit, rendered, engine, clus"
+    ):
         tiers_of("unit,soak")
 
 

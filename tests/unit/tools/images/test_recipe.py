@@ -219,7 +219,7 @@ def test_images_without_slurm_are_the_same_with_a_source_archive(tmp_path: Path)
 
 
 def test_a_source_archive_that_is_missing_is_refused() -> None:
-    with pytest.raises(UserError, match=r"no-such\.tar is no file\. Name an archive of Slurm's sources"):
+    with pytest.raises(UserError, match=r"no-such\.tar is not a file\. Name an archive of Slurm's sources"):
         references(source=Path("no-such.tar"))
 
 

@@ -21,7 +21,7 @@ def read_value_files(given: PropertyValue | None, folder: Path) -> dict[str, Any
         folder: Folder that relative paths start from.
 
     Raises:
-        UserError: A file is missing, is no map in YAML, or is no asset of a supported kind.
+        UserError: A file is missing, is not a map in YAML, or is not an asset of a supported kind.
     """
     values: dict[str, Any] = {}
     for index, item in enumerate(given.value if given is not None and isinstance(given.value, Sequence) else ()):
