@@ -33,6 +33,7 @@
 #include "srun_input.h"
 #include "start_deadline.h"
 #include "start_signals.h"
+#include "step_callers.h"
 #include "step_peers.h"
 #include "tree.h"
 #include "user_cleanup.h"
@@ -92,11 +93,12 @@ static int prepare_for_user(spank_t spank, struct failure *failure)
 
 /*
  * Choose what slurmstepd's plugin for PMIx does as root, and would take from the variables of a user: the folder in which
- * it makes that of a step, and whether it writes a log into /tmp.
+ * it makes that of a step, whether it writes a log into /tmp, and the order of bytes in what slurmstepds send to each other.
  */
 static int direct_pmix(spank_t spank, struct failure *failure)
 {
     spank_unsetenv(spank, "PMIX_DEBUG"); /* not set: an error of no matter */
+    spank_unsetenv(spank, "SLURM_PMIX_SAMEARCH");
     if (spank_setenv(spank, "SLURM_PMIX_TMPDIR", PMIX_DIRECTORY, 1) == ESPANK_SUCCESS)
         return 0;
     return fail_with(failure, FAILURE_JOB, "set the job's variable SLURM_PMIX_TMPDIR");
@@ -123,6 +125,7 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
         fail_with(&startup_failure, FAILURE_NODE, "ask Slurm for the step's number");
     if (startup_failure.scope != FAILURE_NONE || step_id == SLURM_EXTERN_CONT) /* which has no tasks */
         return 0;
+    step_callers_are_bounded();
     if (start_signals_prepare() < 0)
         slurm_error("jail: share a pipe with tasks: %m");
     if (config.isolate_pid || config.isolate_ipc)

@@ -1,6 +1,7 @@
 #include "step_peers.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -8,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "step_callers.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define ESTABLISHED 1
@@ -63,22 +65,24 @@ static bool is_of_user(const struct sockaddr_storage *here, const struct sockadd
     return found;
 }
 
-static bool is_stranger(int connection)
+/* Callers of PMIx on this machine are the step's tasks, and those from elsewhere slurmstepds of its other nodes. */
+static bool is_let_in(int connection)
 {
     struct sockaddr_storage here, there;
     socklen_t here_size = sizeof(here), there_size = sizeof(there);
 
-    if (!is_known)
-        return false;
     if (getsockname(connection, (struct sockaddr *)&here, &here_size) < 0)
-        return true;
-    return is_loopback(&here) && (getpeername(connection, (struct sockaddr *)&there, &there_size) < 0 ||
-                                  !is_of_user(&here, &there));
+        return false;
+    if (is_loopback(&here))
+        return getpeername(connection, (struct sockaddr *)&there, &there_size) == 0 && is_of_user(&here, &there);
+    if (here.ss_family == AF_INET || here.ss_family == AF_INET6)
+        step_callers_note(connection);
+    return true;
 }
 
 static int admit(int connection)
 {
-    if (connection < 0 || !is_stranger(connection))
+    if (connection < 0 || !is_known || is_let_in(connection))
         return connection;
     close(connection);
     errno = EAGAIN; /* as if nobody had called: libpmix stops listening at other errors */
@@ -87,7 +91,11 @@ static int admit(int connection)
 
 EXPORTED int accept4(int socket, struct sockaddr *address, socklen_t *size, int flags)
 {
-    return admit((int)syscall(SYS_accept4, socket, address, size, flags));
+    static int (*_Atomic next)(int, struct sockaddr *, socklen_t *, int); /* that of slurmd, which bounds connections */
+
+    if (!next)
+        next = (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
+    return admit(next(socket, address, size, flags));
 }
 
 EXPORTED int accept(int socket, struct sockaddr *address, socklen_t *size)

@@ -24,6 +24,7 @@
 
 #include "../image_import.h"
 #include "../image_save.h"
+#include "../step_callers.h"
 #include "../step_peers.h"
 #include "../view.h"
 #include "harness.h"
@@ -129,6 +130,10 @@ void slurm_spank_log(const char *format, ...)
 void step_peers_are_of(uid_t user)
 {
     CHECK(user == USER_ID);
+}
+
+void step_callers_are_bounded(void)
+{
 }
 
 void slurm_init_update_node_msg(update_node_msg_t *update)
@@ -360,7 +365,7 @@ TEST(a_task_starts_in_the_jail_in_its_own_directory)
 static int has_what_slurmstepd_shall_use(void)
 {
     CHECK(strcmp(getenv("SLURM_PMIX_TMPDIR"), PMIX_DIRECTORY) == 0);
-    CHECK(!getenv("PMIX_DEBUG"));
+    CHECK(!getenv("PMIX_DEBUG") && !getenv("SLURM_PMIX_SAMEARCH"));
     return 7;
 }
 
@@ -597,6 +602,7 @@ TEST(variables_of_a_user_lead_slurmstepd_into_no_folder_for_pmix)
     world_make();
     go_home(0700);
     CHECK(setenv("SLURM_PMIX_TMPDIR", "/home/user", 1) == 0 && setenv("PMIX_DEBUG", "1", 1) == 0);
+    CHECK(setenv("SLURM_PMIX_SAMEARCH", "1", 1) == 0);
     CHECK(step(ARGUMENTS, has_what_slurmstepd_shall_use) == 7);
 }
 

@@ -133,7 +133,7 @@ cp -rs "$scripts/services/." "$SERVICES"
 # lost ones that is less than a preflight keeps for the daemons (RESERVED).
 # Of the bytes of all requests that are being read, half are enough for a block of sbcast --size: 64 MiB.
 # With PMIx's other store (gds), jobs write to memory in which slurmstepd keeps pointers to functions.
-libraries=$BOUNDED_CONNECTIONS:$KNOWN_MESSAGES:$BOUNDED_HOSTLISTS:$OPEN_AS_USER:$STEP_CLIENTS
+libraries=$OPEN_AS_USER:$BOUNDED_CONNECTIONS:$KNOWN_MESSAGES:$BOUNDED_HOSTLISTS:$STEP_CLIENTS
 printf '%s\n' env "LD_PRELOAD=$libraries" CONNECTIONS_MAX=256 "REQUEST_BYTES_MAX=$((140 << 20))" HOSTLIST_MAX=65536 \
     PMIX_MCA_gds=hash slurmd -D -Z --conf-server "$controller" \
     --conf "$conf Weight=$weight State=DRAIN Reason=\"${not_verified:-$pod_start}\"" > "$SERVICES/slurmd/command-line"

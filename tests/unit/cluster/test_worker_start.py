@@ -86,6 +86,13 @@ def test_slurmd_opens_what_users_name_with_their_rights_and_shares_no_memory_wit
     assert store == "hash"
 
 
+def test_what_callers_of_a_step_send_is_seen_before_a_library_that_reads_by_itself(worker: Worker) -> None:
+    worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD\n"})
+    (libraries,) = worker.start()
+    loaded = [Path(library).stem for library in libraries.split(":")]
+    assert loaded.index("open_as_user") < loaded.index("bounded_connections")
+
+
 def test_connections_to_slurmd_are_bounded(worker: Worker) -> None:
     worker.write(**{"bin/slurmd": "#!/bin/sh\necho $LD_PRELOAD $CONNECTIONS_MAX $REQUEST_BYTES_MAX\n"})
     (said,) = worker.start()
