@@ -59,7 +59,7 @@ class ConfigFilesProvider(PinnedProvider):
             report(line)
         if live is not None and live.is_as(desired.by(id_)):
             return DiffResult(changes=desired != DesiredFiles.model_validate(olds))
-        if live is not None and live.files == desired.files:
+        if live is not None and live.files == desired.files and not live.in_force:
             report(f"{desired.name}: completes an interrupted change")
         return DiffResult(changes=True)
 

@@ -85,8 +85,6 @@ _NOT_SPECIFIED = ("apiVersion", "kind", "metadata", "status")
 _STORAGE = ("PersistentVolume", "StorageClass")
 """Kinds with settings of a driver: `volumeAttributes`, `parameters`, `mountOptions`."""
 
-_ANNOTATIONS = ("metadata", "annotations")
-
 _CALLS = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 """Parts of a container with commands and headers."""
 

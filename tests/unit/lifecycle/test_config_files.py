@@ -266,6 +266,14 @@ def test_an_interrupted_change_is_a_change_and_told(world: SmallWorld, capsys: p
     assert "completes an interrupted change" in capsys.readouterr().out
 
 
+def test_changed_labels_are_a_change_of_which_nothing_is_told(
+    world: SmallWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = created(world)
+    assert ConfigFilesProvider().diff(ID, outputs, {**CONFIG_FILES, "labels": {"team": "ml"}}).changes is True
+    assert capsys.readouterr().out == ""
+
+
 def test_a_cluster_that_cannot_be_reached_counts_as_changed_and_is_reported(
     world: SmallWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
