@@ -28,7 +28,7 @@ class Cluster(SlurmCluster):
             access = KubernetesAccess(context=config.get("with_context"))
         pulumi.ComponentResource.__init__(self, "soperator-pulumi:index:SlurmCluster", name, {}, opts)
         scope = self._create_scope(name, spec, access, dependencies_of(opts))
-        self.prerequisites = self._create_prerequisites(name, scope, spec)
+        self.prerequisites = self._create_prerequisites(name, scope, spec, None)
         scope = self._create_namespace(name, scope.following(self.prerequisites), spec)
         everything: list[pulumi.Resource] = [
             *create_network_policies(name, scope, spec, self.prerequisites.api_servers).values()
