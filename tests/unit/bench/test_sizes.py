@@ -11,5 +11,5 @@ def test_a_size_that_exists_is_taken(size: str) -> None:
 
 
 def test_a_size_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(pytest.UsageError, match=r"'tiny'.*full and smallest"):
+    with pytest.raises(pytest.UsageError, match=r"'tiny'.*full, smallest"):
         check("tiny")

@@ -159,9 +159,7 @@ def _run(world: AccountingWorld, shown: list[str], versions: list[dict[str, str]
     outs = made.outs or {}
     shown.append(plain(outs))
     world.add_slurmdbd()
-    world.objects[SECRET_PATH]["data"] = {
-        name: base64.b64encode(text.encode()).decode() for name, text in by_hand.items()
-    }
+    _change_by_hand(world, by_hand)
     provider.diff(made.id, outs, props(new))
     world.complains = echoing(DENIED, {"former": _password(by_hand), "key": by_hand["other.key"]})
     with pytest.raises(ConfigRefusedError) as refused:
@@ -174,6 +172,7 @@ def _run(world: AccountingWorld, shown: list[str], versions: list[dict[str, str]
         shown.append(plain(provider.update(made.id, outs, props(new)).outs))
     world.calls_left = None
     provider.diff(made.id, outs, props(new))
+    _change_by_hand(world, by_hand)
     _break_pod(world, f"StoragePass {_password(new)}")
     provider.update(made.id, outs, props(new))
     assert any("It reads the files when it starts" in line for line in shown)
@@ -186,6 +185,12 @@ def _run(world: AccountingWorld, shown: list[str], versions: list[dict[str, str]
         provider.update(made.id, outs, props(old))
     shown.append(str(failed.value))
     shown.append(plain(provider.read(made.id, outs).outs))
+
+
+def _change_by_hand(world: AccountingWorld, content: Mapping[str, str]) -> None:
+    world.objects[SECRET_PATH]["data"] = {
+        name: base64.b64encode(text.encode()).decode() for name, text in content.items()
+    }
 
 
 def _password(content: Mapping[str, str]) -> str:
