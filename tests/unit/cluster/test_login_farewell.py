@@ -1,6 +1,7 @@
 """The preStop hook of login nodes: users are told, and waited for."""
 
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from images.login.farewell import STOP_SECONDS, Login, see_off
 from soperator_pulumi.cluster.login import CAPABILITIES
 
 USER_UID, TTY_GID = 2001, 5
+END = b"<end>"
+READ_SECONDS = 30
 PROGRAM = Path(__file__).parents[3] / "images/login/farewell.py"
 
 
@@ -24,7 +27,7 @@ class LoginPod:
         self.processes.mkdir()
         self.seconds = 0.0
         self.leaves_at: float | None = None
-        self._opened: list[int] = []
+        self._written: dict[int, int] = {}
 
     def runs(self, pid: int, uid: int, state: str = "S (sleeping)") -> None:
         """Let a user have a process."""
@@ -40,8 +43,17 @@ class LoginPod:
         os.chown(path, uid, TTY_GID)
         Path(path).chmod(mode)
         (self.terminals / str(number)).symlink_to(path)
-        self._opened += [shown, written]
+        self._written[shown] = written
         return shown
+
+    def shows(self, shown: int) -> str:
+        """Return what a terminal shows, without carriage returns. The kernel passes it on with a delay."""
+        os.write(self._written[shown], END)
+        text = b""
+        while not text.endswith(END):
+            assert select.select([shown], [], [], READ_SECONDS)[0], f"nothing more is shown: {text!r}"
+            text += os.read(shown, 65536)
+        return text.removesuffix(END).decode().replace("\r", "")
 
     def see_off(self, grace_seconds: float) -> None:
         """Run the hook."""
@@ -50,8 +62,9 @@ class LoginPod:
 
     def close(self) -> None:
         """Close the terminals."""
-        for opened in self._opened:
-            os.close(opened)
+        for ends in self._written.items():
+            for opened in ends:
+                os.close(opened)
 
     def _sleep(self, seconds: float) -> None:
         self.seconds += seconds
@@ -67,14 +80,6 @@ def pod(tmp_path: Path) -> Iterator[LoginPod]:
     found.close()
 
 
-def read(shown: int) -> str:
-    """Return what a terminal shows by now, without carriage returns."""
-    try:
-        return os.read(shown, 65536).decode().replace("\r", "")
-    except BlockingIOError:
-        return ""
-
-
 def test_a_pod_without_users_stops_at_once(pod: LoginPod) -> None:
     pod.runs(1, 0)
     pod.see_off(600)
@@ -86,7 +91,7 @@ def test_users_are_told_how_long_the_pod_waits_and_what_continues(pod: LoginPod)
     shown = pod.terminal(0, USER_UID)
     pod.leaves_at = 10
     pod.see_off(600)
-    lines = read(shown).split("\n")
+    lines = pod.shows(shown).split("\n")
     assert lines[1].startswith("*** login-0 stops in 10 minutes at the latest, and ends all sessions on it.")
     assert lines[3] == "*** Jobs of sbatch continue. Those of srun and salloc end with their session."
 
@@ -109,7 +114,9 @@ def test_users_are_told_again_five_minutes_and_one_minute_before_the_end(pod: Lo
     shown = pod.terminal(0, USER_UID)
     pod.see_off(900)
     told = [
-        line.split("stops in ")[1].split(" at the latest")[0] for line in read(shown).splitlines() if "stops in" in line
+        line.split("stops in ")[1].split(" at the latest")[0]
+        for line in pod.shows(shown).splitlines()
+        if "stops in" in line
     ]
     assert told == ["15 minutes", "5 minutes", "60 seconds"]
 
@@ -118,7 +125,7 @@ def test_the_shortest_grace_is_told_once(pod: LoginPod) -> None:
     pod.runs(7, USER_UID)
     shown = pod.terminal(0, USER_UID)
     pod.see_off(30)
-    assert read(shown).count("stops in 30 seconds") == 1
+    assert pod.shows(shown).count("stops in 30 seconds") == 1
 
 
 @pytest.mark.parametrize("state", ["Z (zombie)", "X (dead)"])
@@ -148,7 +155,7 @@ def test_a_terminal_that_takes_nothing_more_holds_up_no_one(pod: LoginPod) -> No
         os.close(full)
     shown = pod.terminal(1, USER_UID)
     pod.see_off(30)
-    assert "stops in" in read(shown)
+    assert "stops in" in pod.shows(shown)
 
 
 @pytest.mark.parametrize(("mode", "is_told"), [(0o620, True), (0o600, False)])
@@ -165,11 +172,11 @@ def test_the_rights_of_sshds_container_reach_terminals_that_are_open_to_messages
     drops = ["setpriv", f"--bounding-set={bound}", f"--inh-caps={bound}", "--clear-groups", "--regid=0"]
     pod.terminals.parent.chmod(0o755)
     subprocess.run([*drops, sys.executable, "-c", tells], check=True)
-    assert ("hello" in read(shown)) is is_told
+    assert ("hello" in pod.shows(shown)) is is_told
 
 
 def test_terminals_of_root_are_left_alone(pod: LoginPod) -> None:
     pod.runs(7, USER_UID)
     shown = pod.terminal(0, 0)
     pod.see_off(30)
-    assert read(shown) == ""
+    assert pod.shows(shown) == ""
