@@ -86,7 +86,7 @@ test: check build  ## run what CI runs: `make check`, then engines and clusters 
 bench: build  ## measure ratios against the alternatives, and print them with their goals in one table; BENCH_SIZE=smallest shows that it works
 	@$(PYTHON) -m pytest -s tests/bench
 
-soak: build  ## run all tests in full numbers of kills, rounds and fault traces, or one part of them: make soak PART=3/27
+soak: build  ## run all tests in full numbers of kills, rounds and fault traces, or one part of them: make soak PART=3/29
 	@$(PYTHON) -m tools.soak $(if $(PART),--part '$(PART)')
 
 soak-report: .venv/.installed  ## print which parts of `make soak` passed, at which commit, and when

@@ -43,8 +43,8 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Whole environment; nothing is inherited."""
 
-    start_seconds: float = 60
-    """Time limit to become healthy."""
+    start_seconds: float = 180
+    """Time limit to become healthy, which the API server takes 60 s for on a busy machine of the lab."""
 
     stop_seconds: float = 5
     """Time limit to end after SIGTERM, before SIGKILL, which every server survives."""

@@ -1,4 +1,4 @@
-"""`make soak`: runs all tests with full counts, part by part; `make soak PART=3/27` runs one part."""
+"""`make soak`: runs all tests with full counts, part by part; `make soak PART=3/29` runs one part."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from tools.soak.parts import all_parts, named
 def main() -> int:
     """Run the part that the command line names, or all parts, even after a failure, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", help="number and total, such as 3/27 (default: all parts in turn)")
+    parser.add_argument("--part", help="number and total, such as 3/29 (default: all parts in turn)")
     given = parser.parse_args().part
     parts = all_parts()
     chosen = [named(parts, given)] if given else parts

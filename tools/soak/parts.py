@@ -24,6 +24,9 @@ LONGEST_PART_SECONDS = 17 * 60
 LONGEST_PIECE_SECONDS = 400
 """Time from which a file is split, so that one worker does not wait for the other at the end of a part."""
 
+LONGEST_PIECE_ALONE_SECONDS = 960
+"""Time from which a file that runs alone is split. No worker waits for another, and its tests may share a machine."""
+
 WORKERS = 2
 """Number of files that run in parallel on a machine with two cores."""
 
@@ -58,7 +61,7 @@ LANES = (
         for version in SUITES
         if version != DEFAULT_SLURM
     ),
-    Lane("machines of the lab", ("tests/machines",), parts=4, default_seconds=390),
+    Lane("machines of the lab", ("tests/machines",), parts=6, default_seconds=390),
 )
 
 
@@ -83,7 +86,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class SoakPart:
-    """Tests that `make soak PART=3/27` runs."""
+    """Tests that `make soak PART=3/29` runs."""
 
     name: str
     """Number and total: `3/14`."""
@@ -154,8 +157,8 @@ def pieces_of(lane: Lane, root: Path, table: Mapping[str, float]) -> list[Piece]
     pieces = []
     for file in files_of(lane, root):
         seconds = table.get(file, lane.default_seconds)
-        shares = math.ceil(seconds / LONGEST_PIECE_SECONDS)
         is_alone = ALONE in (root / file).read_text()
+        shares = math.ceil(seconds / (LONGEST_PIECE_ALONE_SECONDS if is_alone else LONGEST_PIECE_SECONDS))
         pieces += [Piece(file, seconds / shares, share + 1, shares, is_alone) for share in range(shares)]
     return pieces
 

@@ -12,6 +12,7 @@ from tools.console import UserError
 from tools.images import SUITES
 from tools.soak.parts import (
     LANES,
+    LONGEST_PIECE_ALONE_SECONDS,
     LONGEST_PIECE_SECONDS,
     TABLE,
     Lane,
@@ -108,6 +109,14 @@ def test_a_file_that_takes_long_is_split_into_equal_shares(tree: Path) -> None:
     assert [(piece.label, round(piece.seconds)) for piece in pieces if piece.file.endswith("a.py")] == [
         (f"tests/unit/test_a.py {share}/3", round(2.5 * LONGEST_PIECE_SECONDS / 3)) for share in (1, 2, 3)
     ]
+
+
+def test_a_file_that_runs_alone_is_split_only_if_it_is_too_long_for_a_part(tree: Path) -> None:
+    table = {"tests/unit/test_c.py": float(LONGEST_PIECE_ALONE_SECONDS)}
+    assert "tests/unit/test_c.py" in [piece.label for piece in pieces_of(FUNCTIONS, tree, table)]
+
+    table["tests/unit/test_c.py"] += 1
+    assert "tests/unit/test_c.py 2/2" in [piece.label for piece in pieces_of(FUNCTIONS, tree, table)]
 
 
 def test_a_new_file_counts_with_the_default_of_its_lane(tree: Path) -> None:
