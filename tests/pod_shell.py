@@ -68,10 +68,16 @@ class PodShell:
         return Answer(int(code), stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
     def _shell(self) -> Any:
-        if self._socket is not None:
-            self._socket.update(timeout=0)
-            if not self._socket.is_open():
-                self.close()
+        if self._socket is not None and not self._is_open():
+            self.close()
         if self._socket is None:
             self._socket = self._transport._open(["/bin/sh"], stdin=True)
         return self._socket
+
+    def _is_open(self) -> bool:
+        """Return False if the connection has ended, by a message of its end or without one."""
+        try:
+            self._socket.update(timeout=0)
+        except (websocket.WebSocketException, OSError):
+            return False
+        return bool(self._socket.is_open())
